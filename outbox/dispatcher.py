@@ -1,0 +1,177 @@
+"""The serial dispatcher: one pass over the intentions of a directory, alone, under `dispatcher.lock`.
+
+A pass streams the intentions, delivers each that has no receipt, and commits the history records that are missing. The lock is
+a kernel lock on an open file: it dies with its holder, however the holder dies, and what the file contains does not matter. It
+is held while the network is waited for, on purpose: recovery stays simple, and the price is that a slow request delays those
+behind it.
+
+    python -m outbox.dispatcher --dir DIR --receiver http://127.0.0.1:PORT
+
+prints one line of JSON, the counts of the pass. Exit codes: 0 all delivered, 2 bad input, 10 receiver unavailable, 11 conflict
+(the receiver holds the key with another body), 12 unknown outcome (a request left and no usable answer came), 13 lock held, 14
+damaged journal, 15 refused by the receiver, 16 the machine refused (disk full, no permission). Where several hold, the
+gravest is told: 12, then 11, 15, 10. An undelivered intention stays where it is; the next pass tries it again.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import aiohttp
+
+from outbox import faults, transport, workflow
+from outbox.errors import BadInput, reported
+from outbox.files import lock, refused
+from outbox.outcome import DID_NOT_HAPPEN, MAY_HAVE_HAPPENED, NotDelivered, Outcome
+from outbox.transport import Limits
+
+LOCK_NAME = "dispatcher.lock"
+
+EXIT_UNAVAILABLE = 10
+EXIT_CONFLICT = 11
+EXIT_UNKNOWN = 12
+EXIT_REFUSED = 15
+
+# Before a connection stands, every later intention would meet the same: the pass stops sending.
+_NO_RECEIVER = frozenset({"connection_refused", "connect_timeout", "unreachable"})
+
+
+@dataclass(slots=True)
+class Summary:
+    """Counts of one pass. `intentions` is the sum of all others but `history_added`."""
+
+    intentions: int = 0
+    already_delivered: int = 0
+    delivered: int = 0
+    unavailable: int = 0
+    conflict: int = 0
+    refused: int = 0
+    unknown: int = 0
+    not_attempted: int = 0
+    history_added: int = 0
+
+    def count(self, failure: NotDelivered) -> None:
+        """Count an attempt that brought no receipt."""
+        if failure.outcome == MAY_HAVE_HAPPENED:
+            self.unknown += 1
+        elif failure.reason == "conflict":
+            self.conflict += 1
+        elif failure.reason == "refused":
+            self.refused += 1
+        else:
+            self.unavailable += 1
+
+    def exit_code(self) -> int:
+        """The process's exit code: the gravest of what happened."""
+        if self.unknown:
+            return EXIT_UNKNOWN
+        if self.conflict:
+            return EXIT_CONFLICT
+        if self.refused:
+            return EXIT_REFUSED
+        return EXIT_UNAVAILABLE if self.unavailable else 0
+
+
+@contextmanager
+def dispatcher_lock(directory: Path) -> Iterator[None]:
+    """Be the only dispatcher of `directory`. Raises LockHeld at once if there is one."""
+    path = directory / LOCK_NAME
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise refused(path, "cannot be opened", error) from error
+    try:
+        lock(descriptor, path)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+async def dispatch(directory: Path, receiver: str, limits: Limits | None = None) -> Summary:
+    """Make one pass over `directory`, sending to `receiver` (a base URL on this machine).
+
+    Raises LockHeld, DamagedJournal, MachineRefused and BadInput. What the network does is in the summary instead.
+    """
+    limits = limits or Limits()
+    base = transport.loopback_url(receiver)
+    if not directory.is_dir():
+        raise BadInput(f"{directory} is not a directory; a producer creates it with its first intention")
+    summary = Summary()
+    with dispatcher_lock(directory), workflow.Workflow(directory) as flow:
+        async with transport.new_session(limits) as session:
+            await _Pass(flow, session, base, limits, summary).run(directory)
+    return summary
+
+
+class _Pass:
+    def __init__(
+        self, flow: workflow.Workflow, session: aiohttp.ClientSession, base: str, limits: Limits, summary: Summary
+    ) -> None:
+        self._flow, self._session, self._base, self._limits, self._summary = flow, session, base, limits, summary
+        self._receiver_gone = False
+
+    async def run(self, directory: Path) -> None:
+        for intention in workflow.intentions(directory):
+            self._summary.intentions += 1
+            receipt = self._flow.receipt(intention)
+            if receipt is not None:
+                self._summary.already_delivered += 1
+            elif self._receiver_gone:
+                self._summary.not_attempted += 1
+                continue
+            else:
+                outcome = await self._flow.deliver(intention, self._send)
+                if isinstance(outcome, NotDelivered):
+                    self._tell(intention, outcome)
+                    continue
+                receipt = outcome
+                self._summary.delivered += 1
+            self._summary.history_added += self._flow.commit_history(intention, receipt)
+
+    async def _send(self, intention: workflow.Intention, attempt: int) -> Outcome:
+        url = self._base + intention.route
+        return await transport.post(
+            self._session, url, key=intention.key, body=intention.body, attempt=attempt, limits=self._limits
+        )
+
+    def _tell(self, intention: workflow.Intention, failure: NotDelivered) -> None:
+        self._summary.count(failure)
+        self._receiver_gone = failure.reason in _NO_RECEIVER
+        meaning = "it did not happen" if failure.outcome == DID_NOT_HAPPEN else "it may have happened"
+        print(f"dispatcher: {intention.key}: {failure.reason} ({meaning}): {failure.detail}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m outbox.dispatcher", description="Deliver the intentions of a directory that have no receipt."
+    )
+    parser.add_argument("--dir", type=Path, required=True, help="the outbox's directory")
+    parser.add_argument("--receiver", required=True, metavar="URL", help="http://127.0.0.1:PORT")
+    parser.add_argument("--timeout-seconds", type=float, default=Limits().timeout_seconds, help="bound of one attempt")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Process entry; see the module for the exit codes."""
+    arguments = _parser().parse_args(argv)
+
+    def run() -> int:
+        faults.arm_from_environment()
+        if not 0 < arguments.timeout_seconds < float("inf"):
+            raise BadInput(f"--timeout-seconds {arguments.timeout_seconds}: expected a positive number")
+        limits = Limits(timeout_seconds=arguments.timeout_seconds)
+        summary = asyncio.run(dispatch(arguments.dir, arguments.receiver, limits))
+        print(json.dumps(asdict(summary)))
+        return summary.exit_code()
+
+    return reported("dispatcher", run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

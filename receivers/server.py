@@ -1,0 +1,165 @@
+"""The HTTP side that all receivers share: reading requests within bounds, logging them, answering, starting and stopping.
+
+`POST /operations` is handed to the receiver's `serve`; `GET /effects` streams the effects and changes nothing, not even the
+log. Anything else is an arrival that is refused. Listens on 127.0.0.1 only, prints `READY 127.0.0.1:PORT` when connections are
+accepted, finishes the requests in progress on SIGTERM.
+"""
+
+import asyncio
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from aiohttp import web
+
+from outbox import journal
+from outbox.errors import MachineRefused
+from receivers.arrivals import MAX_BODY_BYTES, Answer, Arrival, ArrivalLog, read_key, refusal
+from receivers.ledger import EFFECTS, Ledger
+
+OPERATIONS_ROUTE = "/operations"
+EFFECTS_ROUTE = "/effects"
+SHUTDOWN_SECONDS = 5.0
+MAX_LOGGED_CHARACTERS = 2000
+
+Serve = Callable[[Ledger, Arrival], Answer]
+
+
+class Server:
+    """One receiver: its directory, its journals and its way of serving. Raises as `outbox.journal` does."""
+
+    def __init__(self, directory: Path, serve: Serve) -> None:
+        journal.make_directory(directory)
+        self._directory = directory
+        self._serve = serve
+        self._ledger = Ledger(directory)
+        self._log = ArrivalLog(directory)
+
+    def close(self) -> None:
+        """Give the journals up."""
+        self._log.close()
+        self._ledger.close()
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Answer one request."""
+        if request.path == EFFECTS_ROUTE and request.method == "GET":
+            return await self._effects(request)
+        body, problem = await _read(request)
+        # From here to the answer nothing is awaited: arrivals are served one after the other.
+        arrival = self._arrival(request, body)
+        try:
+            self._log.arrived(arrival)
+            answer = problem or self._serve(self._ledger, arrival)
+        except MachineRefused as error:
+            answer = _storage_failure(error)
+        try:
+            self._log.answered(arrival, answer)
+        except MachineRefused as error:
+            # What was done is done: the sender is told, and the operator learns that the log has a gap.
+            _complain(error)
+        return _response(answer)
+
+    def _arrival(self, request: web.Request, body: bytes | None) -> Arrival:
+        key, key_problem = read_key(request.headers.getall("Idempotency-Key", []))
+        attempt = request.headers.get("Halt23-Attempt")
+        return Arrival(
+            id=self._log.next_id(),
+            method=request.method,
+            route=request.path_qs[:MAX_LOGGED_CHARACTERS],
+            key=key,
+            key_problem=key_problem,
+            attempt=None if attempt is None else attempt[:MAX_LOGGED_CHARACTERS],
+            fingerprint=None if body is None else journal.fingerprint(body),
+            body_bytes=None if body is None else len(body),
+        )
+
+    async def _effects(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        count = 0
+        await response.write(b'{"effects":[')
+        for record in EFFECTS.read(self._directory):
+            data = record.data
+            effect = {"id": record.id, "key": data["key"], "fingerprint": data["fingerprint"], "number": data["number"]}
+            await response.write((b"," if count else b"") + journal.canonical(effect).encode())
+            count += 1
+        await response.write(b'],"count":%d}\n' % count)
+        await response.write_eof()
+        return response
+
+
+async def _read(request: web.Request) -> tuple[bytes | None, Answer | None]:
+    """The request's body, and the answer if the request must not be served."""
+    if request.path not in (OPERATIONS_ROUTE, EFFECTS_ROUTE):
+        return None, refusal(404, "not_found", f"there is only {OPERATIONS_ROUTE} and {EFFECTS_ROUTE}")
+    allowed = "POST" if request.path == OPERATIONS_ROUTE else "GET"
+    if request.method != allowed:
+        return None, refusal(405, "method_not_allowed", f"only {allowed} is allowed here", allow=allowed)
+    too_large = refusal(413, "body_too_large", f"the body is larger than {MAX_BODY_BYTES} bytes")
+    if (request.content_length or 0) > MAX_BODY_BYTES:
+        return None, too_large
+    try:
+        return await request.read(), None
+    except web.HTTPRequestEntityTooLarge:
+        return None, too_large
+    except (web.RequestPayloadError, ConnectionError):
+        return None, refusal(400, "body_incomplete", "the connection ended in the middle of the body")
+
+
+def _storage_failure(error: MachineRefused) -> Answer:
+    _complain(error)
+    if error.disk_full:
+        return refusal(507, "storage_full", "the disk is full; nothing was done", outcome="failed")
+    return refusal(503, "storage_failed", "the receiver cannot write; nothing was done", outcome="failed")
+
+
+def _complain(error: MachineRefused) -> None:
+    print(f"receiver: {error}", file=sys.stderr)
+
+
+def _response(answer: Answer) -> web.Response:
+    headers = {"Content-Type": "application/json"}
+    if answer.outcome == "replayed":
+        headers["Idempotency-Replayed"] = "true"
+    if answer.allow:
+        headers["Allow"] = answer.allow
+    return web.Response(status=answer.status, body=answer.body, headers=headers)
+
+
+def listen(port: int) -> socket.socket:
+    """A listening socket on 127.0.0.1, on an ephemeral port for 0. Raises MachineRefused where the port cannot be had."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise MachineRefused(f"port {port} on 127.0.0.1 cannot be had: {error.strerror}; choose another, or 0") from error
+    return listener
+
+
+async def run(directory: Path, port: int, serve: Serve) -> None:
+    """Serve until SIGTERM or SIGINT. Raises LockHeld, DamagedJournal and MachineRefused before the READY line."""
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    listener = listen(port)
+    try:
+        server = Server(directory, serve)
+    except BaseException:
+        listener.close()
+        raise
+    application = web.Application(client_max_size=MAX_BODY_BYTES)
+    application.router.add_route("*", "/{path:.*}", server.handle)
+    runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_SECONDS)
+    await runner.setup()
+    try:
+        await web.SockSite(runner, listener).start()
+        print(f"READY 127.0.0.1:{listener.getsockname()[1]}", flush=True)
+        await stopped.wait()
+    finally:
+        await runner.cleanup()
+        server.close()

@@ -1,0 +1,121 @@
+"""halt23: run the study. Parses the command line, calls `scenarios`, prints, and says by its exit code how it went.
+
+    python run.py --out DIR            the whole study into a new directory
+    python run.py list                 the scenarios with their expected counts
+    python run.py points               the fault points that can be armed
+
+Exit codes: 0 everything as expected, 1 something is not, 2 bad usage, 3 interrupted or incomplete.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from outbox import faults
+from outbox.errors import BadInput, Halt23Error
+from scenarios.catalogue import PROTOCOL_VERSION, SCENARIOS
+from scenarios.engine.study import StudyOptions, run_study
+from scenarios.model import protocol_sha256
+from scenarios.selection import select
+
+SUBCOMMANDS = ("list", "points")
+
+
+def study(arguments: argparse.Namespace) -> int:
+    """Run the selected scenarios and print the tables' verdict."""
+    if arguments.jobs is not None and arguments.jobs < 1:
+        raise BadInput(f"--jobs {arguments.jobs}: expected a positive number")
+    chosen = select(SCENARIOS, arguments.only, arguments.section)
+    given = {name: getattr(arguments, name) for name in ("spawn", "jobs") if getattr(arguments, name) is not None}
+    result = run_study(chosen, StudyOptions(arguments.out, **given), sys.stderr)
+    for problem in result.problems:
+        print(problem, file=sys.stderr)
+    verdict = "FAIL" if result.problems else "PASS"
+    print(
+        f"{verdict} {arguments.out}: {len(result.results)} scenarios, {result.processes} child processes, "
+        f"{result.wall_seconds:.2f} s; tables in {arguments.out / 'tables.md'}"
+    )
+    print(f"Now let the audit count again: python audit/audit.py {arguments.out}")
+    return 1 if result.problems else 0
+
+
+def list_scenarios(arguments: argparse.Namespace) -> int:
+    """Print the catalogue."""
+    if arguments.json:
+        protocol = {"version": PROTOCOL_VERSION, "sha256": protocol_sha256(SCENARIOS)}
+        print(json.dumps({"protocol": protocol, "scenarios": [scenario.data() for scenario in SCENARIOS]}, indent=1))
+        return 0
+    for scenario in SCENARIOS:
+        counts = "  ".join(f"{name} {value}" for name, value in asdict(scenario.expected).items())
+        mark = "  (counterexample)" if scenario.counterexample else ""
+        print(f"{scenario.path:<32} {scenario.shows}{mark}\n{'':<32} {counts}")
+    return 0
+
+
+def list_points(arguments: argparse.Namespace) -> int:
+    """Print the declared fault points and the scenarios that fire them."""
+    fired: dict[str, list[str]] = {}
+    for scenario in SCENARIOS:
+        for step in scenario.steps:
+            halt_at = getattr(step, "halt_at", None)
+            if halt_at:
+                fired.setdefault(faults.parse(halt_at).point, []).append(scenario.path)
+    points = [
+        {"point": name, "meaning": meaning, "scenarios": fired.get(name, [])} for name, meaning in faults.declared().items()
+    ]
+    if arguments.json:
+        print(json.dumps(points, indent=1))
+        return 0
+    for point in points:
+        used = f"  [{', '.join(point['scenarios'])}]" if point["scenarios"] else ""
+        print(f"{point['point']:<28} {point['meaning']}{used}")
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line. Without a subcommand it is the study's."""
+    top = argparse.ArgumentParser(
+        prog="run.py",
+        description="A crash-injection study of message delivery: local durability is not remote exactly-once.",
+        epilog="Other commands: run.py list [--json], run.py points [--json]. Then: python audit/audit.py DIR",
+    )
+    top.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new directory for the evidence")
+    top.add_argument("--only", nargs="+", action="extend", default=[], metavar="GLOB", help="scenarios by name or section/name")
+    top.add_argument("--section", nargs="+", action="extend", default=[], metavar="NAME", help="whole sections")
+    top.add_argument("--spawn", choices=("fork", "exec"), help="how processes are started (default: fork on Linux)")
+    top.add_argument("--jobs", type=int, metavar="N", help="scenarios at once (default: one a core)")
+    top.set_defaults(command=study)
+    return top
+
+
+def subcommand_parser() -> argparse.ArgumentParser:
+    """The command line of the commands that only print."""
+    top = argparse.ArgumentParser(prog="run.py")
+    commands = top.add_subparsers(required=True)
+    for name, function in (("list", list_scenarios), ("points", list_points)):
+        command = commands.add_parser(name, description=function.__doc__)
+        command.add_argument("--json", action="store_true", help="for machines")
+        command.set_defaults(command=function)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry; returns the exit code."""
+    given = sys.argv[1:] if argv is None else list(argv)
+    chosen = subcommand_parser() if given and given[0] in SUBCOMMANDS else parser()
+    arguments = chosen.parse_args(given)
+    try:
+        return int(arguments.command(arguments))
+    except Halt23Error as error:
+        print(f"run.py: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("run.py: stopped by SIGINT", file=sys.stderr)
+        return 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())

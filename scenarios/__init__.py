@@ -1,0 +1,1 @@
+"""Declared experiments (`catalogue`) and the engine that runs them (`engine`)."""

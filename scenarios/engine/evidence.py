@@ -1,0 +1,144 @@
+"""Writes what a run leaves: `processes.json`, `results.json`, `tables.md`, and `manifest.json` last.
+
+The formats are those of evidence/README.md. A manifest appears complete or not at all: it is written under another name, synced
+and renamed, so that a run that dies before leaves a directory that nobody can take for evidence.
+"""
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from scenarios.catalogue import PROTOCOL_VERSION, SCENARIOS, SECTIONS
+from scenarios.engine.runner import ScenarioResult
+from scenarios.model import Scenario, protocol_sha256
+from scenarios.report import tables
+
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+_PACKAGES = ("aiohttp", "psutil", "rich")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What differs from run to run and is told all the same. Times are seconds; `started_at` is UTC in ISO 8601."""
+
+    spawn: str
+    jobs: int
+    started_at: str
+    wall_seconds: float
+    clock_zero: float
+
+
+def write(
+    out: Path,
+    results: Sequence[ScenarioResult],
+    selected: Sequence[Scenario],
+    sources: Mapping[str, str],
+    facts: RunFacts,
+) -> None:
+    """Write everything beside the scenarios' own files into `out`. Raises OSError where the machine does not let it."""
+    _write_json(out / "processes.json", _processes(results, facts.clock_zero))
+    _write_json(out / "results.json", _results(results))
+    (out / "tables.md").write_text(tables.render(results, dict(SECTIONS)), encoding="utf-8", newline="\n")
+    _write_last(out / MANIFEST, _manifest(out, selected, sources, facts))
+
+
+def _processes(results: Sequence[ScenarioResult], clock_zero: float) -> dict[str, Any]:
+    processes = [process.data(clock_zero) for result in results for process in result.processes]
+    return {"format": "halt23.processes", "format_version": FORMAT_VERSION, "processes": processes}
+
+
+def _results(results: Sequence[ScenarioResult]) -> dict[str, Any]:
+    totals = {
+        "scenarios": len(results),
+        "processes": sum(len(result.processes) for result in results),
+        "requests": sum(result.counts.arrivals for result in results if result.counts),
+        "records": sum(result.records for result in results),
+    }
+    return {
+        "format": "halt23.results",
+        "format_version": FORMAT_VERSION,
+        "scenarios": [_result(result) for result in results],
+        "totals": totals,
+        "verdict": _verdict(any(result.problems for result in results)),
+    }
+
+
+def _result(result: ScenarioResult) -> dict[str, Any]:
+    scenario = result.scenario
+    return {
+        "scenario": scenario.path,
+        "shows": scenario.shows,
+        "counterexample": scenario.counterexample,
+        "expected": asdict(scenario.expected),
+        "counts": asdict(result.counts) if result.counts else None,
+        "checks": [asdict(check) for check in result.checks],
+        "problems": result.problems,
+        "verdict": _verdict(bool(result.problems)),
+    }
+
+
+def _verdict(failed: bool) -> str:
+    return "FAIL" if failed else "PASS"
+
+
+def _manifest(out: Path, selected: Sequence[Scenario], sources: Mapping[str, str], facts: RunFacts) -> dict[str, Any]:
+    return {
+        "format": "halt23.evidence",
+        "format_version": FORMAT_VERSION,
+        "protocol": {
+            "version": PROTOCOL_VERSION,
+            "sha256": protocol_sha256(SCENARIOS),
+            "scenarios": [scenario.data() for scenario in SCENARIOS],
+        },
+        "selection": {
+            "scenarios": [scenario.path for scenario in selected],
+            "complete": len(selected) == len(SCENARIOS),
+        },
+        "run": {
+            "spawn": facts.spawn,
+            "jobs": facts.jobs,
+            "cores": os.cpu_count(),
+            "started_at": facts.started_at,
+            "wall_seconds": facts.wall_seconds,
+            "python": platform.python_version(),
+            "implementation": platform.python_implementation(),
+            "platform": platform.platform(),
+            "packages": {name: importlib.metadata.version(name) for name in _PACKAGES},
+        },
+        "sources": dict(sources),
+        "files": {path.relative_to(out).as_posix(): _file(path) for path in sorted(out.rglob("*")) if path.is_file()},
+    }
+
+
+def _file(path: Path) -> dict[str, Any]:
+    content = path.read_bytes()
+    return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def _json_bytes(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=True, allow_nan=False, indent=1).encode() + b"\n"
+
+
+def _write_json(path: Path, value: object) -> None:
+    path.write_bytes(_json_bytes(value))
+
+
+def _write_last(path: Path, value: object) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    with partial.open("xb") as file:
+        file.write(_json_bytes(value))
+        file.flush()
+        os.fsync(file.fileno())
+    partial.rename(path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

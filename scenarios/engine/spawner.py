@@ -1,0 +1,232 @@
+"""The spawner: a small single-threaded process that is the parent of every process under study.
+
+The harness asks it over a socket to start programs and to send signals; it reports each start and each end with the kernel's
+own exit code. In mode `exec` a child becomes a new interpreter, in mode `fork` it calls the program's `main` in a copy of this
+process, which has the modules loaded: the same program, many times faster to start.
+
+No child outlives the harness. When the socket ends, however the harness died, every child and whatever it left behind is
+killed; a child dies with the spawner (Linux), has a session of its own, and takes its process group with it when it ends.
+
+    python -m scenarios.engine.spawner CONTROL_DESCRIPTOR fork|exec MODULE …
+"""
+
+import ctypes
+import gc
+import importlib
+import importlib.util
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import psutil
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+CANNOT_START_EXIT_CODE = 70
+_MAX_MESSAGE_BYTES = 1 << 20
+_DESCRIPTORS_END = 4096
+
+
+def entry_module(module: str) -> str:
+    """The module whose `main` is run by `python -m MODULE`: of a package, its `__main__`."""
+    spec = importlib.util.find_spec(module)
+    return f"{module}.__main__" if spec is not None and spec.submodule_search_locations else module
+
+
+class Spawner:
+    """Serves one harness over `control` until that socket ends."""
+
+    def __init__(self, control: socket.socket, mode: str) -> None:
+        self._control = control
+        self._mode = mode
+        self._buffer = b""
+        self._descriptors: list[int] = []
+        self._children: dict[int, int] = {}  # pid to the harness's number
+        self._own_pid = os.getpid()
+        self._libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+        if self._libc:
+            # Orphans of the programs come to us instead of to init, so that they can be found and ended.
+            self._libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+    def serve(self) -> None:
+        """Work until the harness is gone, then end everything."""
+        woken_read, woken_write = os.pipe()
+        os.set_blocking(woken_read, False)
+        os.set_blocking(woken_write, False)
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        signal.set_wakeup_fd(woken_write, warn_on_full_buffer=False)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._control, selectors.EVENT_READ)
+            selector.register(woken_read, selectors.EVENT_READ)
+            try:
+                while True:
+                    for key, _events in selector.select():
+                        if key.fileobj is self._control:
+                            if not self._receive():
+                                return
+                        else:
+                            os.read(woken_read, 4096)
+                            self._reap()
+            except (BrokenPipeError, ConnectionResetError):
+                return
+            finally:
+                self._end_everything()
+
+    def _receive(self) -> bool:
+        data, descriptors, _flags, _address = socket.recv_fds(self._control, _MAX_MESSAGE_BYTES, 16)
+        self._descriptors += descriptors
+        if not data:
+            return False
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        for line in lines:
+            message = json.loads(line)
+            if message["do"] == "spawn":
+                self._spawn(message)
+            else:
+                self._signal(message["number"], message["signal"])
+        return True
+
+    def _send(self, **message: object) -> None:
+        self._control.sendall(json.dumps(message).encode() + b"\n")
+
+    def _spawn(self, message: Mapping[str, Any]) -> None:
+        stdout, stderr, *self._descriptors = self._descriptors
+        started = time.monotonic()
+        pid = os.fork()
+        if pid == 0:
+            self._become(message, stdout, stderr)
+        os.close(stdout)
+        os.close(stderr)
+        self._children[pid] = message["number"]
+        self._send(event="started", number=message["number"], pid=pid, monotonic=started)
+
+    def _signal(self, number: int, signal_number: int) -> None:
+        # Only the parent can do this without a race: until it has reaped the child, the pid is nobody else's.
+        for pid, known in self._children.items():
+            if known == number:
+                os.kill(pid, signal_number)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if ended is None:
+                return
+            pid = ended.si_pid
+            number = self._children.pop(pid, None)
+            if number is not None:
+                _kill_group(pid)
+            _pid, status, usage = os.wait4(pid, 0)
+            if number is not None:
+                self._send(
+                    event="ended",
+                    number=number,
+                    exit_code=os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+                    signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
+                    monotonic=time.monotonic(),
+                    user_cpu_seconds=usage.ru_utime,
+                    system_cpu_seconds=usage.ru_stime,
+                    max_rss_bytes=usage.ru_maxrss * 1024,
+                )
+
+    def _end_everything(self) -> None:
+        """Kill every descendant, also those that left their group, and reap it."""
+        for pid in self._children:
+            _kill_group(pid)
+        while descendants := psutil.Process().children(recursive=True):
+            for process in descendants:
+                try:
+                    process.kill()
+                except psutil.NoSuchProcess:
+                    continue
+            try:
+                while os.waitpid(-1, 0):
+                    pass
+            except ChildProcessError:
+                continue
+
+    def _become(self, message: Mapping[str, Any], stdout: int, stderr: int) -> NoReturn:
+        """In the child: turn into the program. Never returns."""
+        code = CANNOT_START_EXIT_CODE
+        try:
+            self._settle(message, stdout, stderr)
+            arguments = message["arguments"]
+            if self._mode == "exec":
+                os.execve(sys.executable, [sys.executable, "-m", message["module"], *arguments], os.environ)  # noqa: S606 - on purpose
+            code = run_entry(message["module"], arguments)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+
+    def _settle(self, message: Mapping[str, Any], stdout: int, stderr: int) -> None:
+        os.setsid()
+        if self._libc:
+            self._libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            if os.getppid() != self._own_pid:  # the spawner died in between: nobody would end us
+                os._exit(CANNOT_START_EXIT_CODE)
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.dup2(stdout, 1)
+        os.dup2(stderr, 2)
+        os.closerange(3, _DESCRIPTORS_END)
+        os.chdir(message["directory"])
+        os.environ.clear()
+        os.environ.update(message["environment"])
+
+
+def run_entry(module: str, arguments: Sequence[str]) -> int:
+    """Call the program's `main` as `python -m MODULE` would run it, and return its exit code."""
+    try:
+        code = importlib.import_module(entry_module(module)).main(list(arguments))
+    except SystemExit as request:
+        code = request.code
+        if isinstance(code, str):
+            print(code, file=sys.stderr)
+            code = 1
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+        code = 1
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return int(code or 0)
+
+
+def _kill_group(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return  # the group is empty, or the child has not yet made it
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Process entry, for the supervisor only."""
+    descriptor, mode, *modules = sys.argv[1:] if argv is None else argv
+    # A Ctrl-C or a stop is the harness's to handle; it ends us by closing the socket.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if mode == "fork":
+        for module in modules:
+            importlib.import_module(entry_module(module))
+        gc.collect()
+        gc.freeze()  # collections in the children would copy the pages that they share with us
+    Spawner(socket.socket(fileno=int(descriptor)), mode).serve()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,214 @@
+"""The harness's side of its child processes: start, wait with a bound, signal, and know how each one really ended.
+
+All children belong to one spawner process (`scenarios.engine.spawner`), in both spawn modes; the supervisor talks to it and
+reads the children's output. Leaving the supervisor ends every child that is still alive, also when the harness is interrupted.
+"""
+
+import asyncio
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from scenarios.engine.output import Output
+from scenarios.errors import HarnessBug
+
+# What a fork child finds loaded. An entry that is missing here still works, more slowly.
+PRELOADED = ("outbox.producer", "outbox.dispatcher", "receivers", "scenarios.client")
+CLOSE_SECONDS = 15.0
+_READ_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What to start: `python -m module arguments` in `directory`, with `environment` added to the fixed variables."""
+
+    module: str
+    arguments: tuple[str, ...]
+    directory: Path
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a process ended, as the kernel told its parent. Times are seconds of the monotonic clock."""
+
+    exit_code: int | None
+    signal: str | None
+    monotonic: float
+    user_cpu_seconds: float
+    system_cpu_seconds: float
+    max_rss_bytes: int
+
+    def __str__(self) -> str:
+        return f"exit code {self.exit_code}" if self.signal is None else f"signal {self.signal}"
+
+
+class Child:
+    """One process under study. `pid` and `started` (monotonic seconds) are known once `Supervisor.start` returned it."""
+
+    def __init__(self, number: int, stdout: Output, stderr: Output) -> None:
+        loop = asyncio.get_running_loop()
+        self.number = number
+        self.stdout, self.stderr = stdout, stderr
+        self.pid = 0
+        self.started = 0.0
+        self.was_started: asyncio.Future[None] = loop.create_future()
+        self.ended: asyncio.Future[Ending] = loop.create_future()
+
+    @property
+    def running(self) -> bool:
+        """Whether its end has not been reported yet."""
+        return not self.ended.done()
+
+    async def wait(self, timeout_seconds: float) -> Ending:
+        """Wait for the end of the process and of its output. Raises TimeoutError; the process goes on then."""
+        async with asyncio.timeout(timeout_seconds):
+            ending = await asyncio.shield(self.ended)
+            await self.stdout.complete.wait()
+            await self.stderr.complete.wait()
+            return ending
+
+    async def wait_ready(self, timeout_seconds: float) -> str | None:
+        """Wait for the READY line and return it, or None if the process ended without one. Raises TimeoutError."""
+        async with asyncio.timeout(timeout_seconds):
+            await self.stdout.ready_or_complete.wait()
+        return self.stdout.ready_line
+
+
+class Supervisor:
+    """Owns the spawner and through it all children. Use as `async with Supervisor(root, "fork") as supervisor`."""
+
+    def __init__(self, root: Path, spawn: str, preloaded: Sequence[str] = PRELOADED) -> None:
+        self._root, self._spawn, self._preloaded = root, spawn, preloaded
+        self._numbers = itertools.count(1)
+        self._children: dict[int, Child] = {}
+        self._buffer = b""
+        self._closing = False
+
+    async def __aenter__(self) -> Self:
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        command = [sys.executable, "-m", "scenarios.engine.spawner", str(theirs.fileno()), self._spawn, *self._preloaded]
+        try:
+            self._process = subprocess.Popen(  # noqa: ASYNC220 - returns once it has forked, and must not depend on the loop
+                command,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                env=self._environment({}),
+                cwd=self._root,
+                start_new_session=True,
+            )
+        finally:
+            theirs.close()
+        asyncio.get_running_loop().add_reader(self._control, self._on_readable)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closing = True
+        asyncio.get_running_loop().remove_reader(self._control)
+        # The end of the socket tells the spawner to kill whatever lives, reap it, and go.
+        self._control.close()
+        waiting = asyncio.to_thread(self._process.wait, CLOSE_SECONDS)
+        try:
+            await asyncio.shield(waiting)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise HarnessBug(f"the spawner did not end within {CLOSE_SECONDS:g} s and was killed") from None
+        for child in self._children.values():
+            child.stdout.close()
+            child.stderr.close()
+
+    async def start(self, launch: Launch) -> Child:
+        """Start a process; returns when it exists. Raises HarnessBug if the spawner is gone."""
+        loop = asyncio.get_running_loop()
+        stdout_read, stdout_write = os.pipe()
+        stderr_read, stderr_write = os.pipe()
+        try:
+            stdout = await Output.attach(loop, stdout_read)
+            stderr = await Output.attach(loop, stderr_read)
+            child = Child(next(self._numbers), stdout, stderr)
+            self._children[child.number] = child
+            message = {
+                "do": "spawn",
+                "number": child.number,
+                "module": launch.module,
+                "arguments": launch.arguments,
+                "directory": str(launch.directory),
+                "environment": self._environment(launch.environment),
+            }
+            self._send(message, [stdout_write, stderr_write])
+        finally:
+            os.close(stdout_write)
+            os.close(stderr_write)
+        await child.was_started
+        return child
+
+    def signal(self, child: Child, number: signal.Signals) -> None:
+        """Send a signal to a child; harmless if it has ended."""
+        if child.running:
+            self._send({"do": "signal", "number": child.number, "signal": int(number)}, [])
+
+    def _send(self, message: Mapping[str, Any], descriptors: Sequence[int]) -> None:
+        try:
+            socket.send_fds(self._control, [json.dumps(message).encode() + b"\n"], descriptors)
+        except OSError as error:
+            raise HarnessBug(f"the spawner is gone: {error.strerror}") from error
+
+    def _on_readable(self) -> None:
+        try:
+            data = self._control.recv(_READ_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._lost()
+            return
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        for line in lines:
+            self._told(json.loads(line))
+
+    def _told(self, event: dict[str, Any]) -> None:
+        child = self._children[event["number"]]
+        if event["event"] == "started":
+            child.pid, child.started = event["pid"], event["monotonic"]
+            child.was_started.set_result(None)
+            return
+        number = event["signal"]
+        child.ended.set_result(
+            Ending(
+                event["exit_code"],
+                None if number is None else signal.Signals(number).name,
+                event["monotonic"],
+                event["user_cpu_seconds"],
+                event["system_cpu_seconds"],
+                event["max_rss_bytes"],
+            )
+        )
+        del self._children[child.number]
+
+    def _lost(self) -> None:
+        """The spawner died: its children die with it, and nobody will tell how they ended."""
+        asyncio.get_running_loop().remove_reader(self._control)
+        error = HarnessBug("the spawner ended unexpectedly; its own message, if any, stands above")
+        for child in self._children.values():
+            for future in (child.was_started, child.ended):
+                if not future.done():
+                    future.set_exception(error)
+                    future.exception()  # seen: asyncio does not complain where nobody waits for it
+
+    def _environment(self, added: Mapping[str, str]) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+        fixed = {"LANG": "C.UTF-8", "TZ": "UTC", "PYTHONPATH": str(self._root), "PYTHONSAFEPATH": "1"}
+        return {**kept, **fixed, **added}

@@ -1,0 +1,128 @@
+"""What a scenario is: frozen values, and nothing that runs.
+
+A scenario is a list of steps over named processes, and the counts that must come out. The engine reads the steps and never asks
+which scenario it is running. Arguments may hold `{NAME.port}`: the port that the harness keeps for the receiver NAME.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+from outbox import journal
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """E, R, H and A of DESIGN section 5: effects, receipts, complete history records, arrivals."""
+
+    effects: int
+    receipts: int
+    history: int
+    arrivals: int
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A process of a scenario: its name there, and the module that `python -m` runs with these arguments."""
+
+    process: str
+    module: str
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start a server and wait for its READY line."""
+
+    do: ClassVar[str] = "start"
+    program: Program
+    halt_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Run a program to its end, which must have this exit code."""
+
+    do: ClassVar[str] = "run"
+    program: Program
+    exit_code: int = 0
+    halt_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Ask a started process to end (SIGTERM); it must do so with exit code 0."""
+
+    do: ClassVar[str] = "stop"
+    process: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """Kill a started process (SIGKILL)."""
+
+    do: ClassVar[str] = "kill"
+    process: str
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Wait until a started process ends by itself, with this exit code."""
+
+    do: ClassVar[str] = "await"
+    process: str
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Keep a copy of the journals as they are now, as checkpoint `name`, and count them."""
+
+    do: ClassVar[str] = "check"
+    name: str
+    counts: Counts
+
+
+Step = Start | Run | Stop | Kill | Await | Check
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One declared experiment. `shows` is its row in the tables; a counterexample's wrong count is its expected count."""
+
+    section: str
+    name: str
+    shows: str
+    steps: tuple[Step, ...]
+    expected: Counts
+    counterexample: bool = False
+
+    @property
+    def path(self) -> str:
+        """`section/name`: the scenario's identity, and its folder in the evidence."""
+        return f"{self.section}/{self.name}"
+
+    def data(self) -> dict[str, Any]:
+        """The scenario as the JSON value that is archived and hashed (evidence/README.md)."""
+        return {
+            "section": self.section,
+            "name": self.name,
+            "shows": self.shows,
+            "counterexample": self.counterexample,
+            "steps": [_step_data(step) for step in self.steps],
+            "expected": asdict(self.expected),
+        }
+
+
+def _step_data(step: Step) -> dict[str, Any]:
+    fields = asdict(step)
+    program = fields.pop("program", None)
+    if program is not None:
+        fields |= program
+        fields["arguments"] = list(fields["arguments"])
+    return {"do": step.do, **fields}
+
+
+def protocol_sha256(scenarios: Sequence[Scenario]) -> str:
+    """The hash that names a frozen catalogue: SHA-256 of its canonical JSON."""
+    return journal.fingerprint(journal.canonical([scenario.data() for scenario in scenarios]).encode())

@@ -1,0 +1,27 @@
+"""Choosing scenarios by section and by name."""
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from outbox.errors import BadInput
+from scenarios.model import Scenario
+
+
+def select(scenarios: Sequence[Scenario], only: Sequence[str], sections: Sequence[str]) -> tuple[Scenario, ...]:
+    """The scenarios in these sections whose name, or `section/name`, matches one of the globs `only`; all where none is given.
+
+    Raises BadInput for a section that does not exist and a glob that matches nothing.
+    """
+    known = list(dict.fromkeys(scenario.section for scenario in scenarios))
+    for section in sections:
+        if section not in known:
+            raise BadInput(f"--section {section}: there is no such section; there are: {', '.join(known)}")
+    chosen = [scenario for scenario in scenarios if not sections or scenario.section in sections]
+    for pattern in only:
+        if not any(_matches(scenario, pattern) for scenario in chosen):
+            raise BadInput(f"--only {pattern!r} matches no scenario; there are: {', '.join(each.path for each in chosen)}")
+    return tuple(each for each in chosen if not only or any(_matches(each, pattern) for pattern in only))
+
+
+def _matches(scenario: Scenario, pattern: str) -> bool:
+    return fnmatchcase(scenario.name, pattern) or fnmatchcase(scenario.path, pattern)
