@@ -3,7 +3,8 @@
 Code under study declares its points once, at import, and calls `reach(NAME)` where they are. Nothing happens there unless
 the environment variable `HALT_AT` names the point when the process starts: `HALT_AT=receipt.append.before` halts the first
 time that the point is reached, `HALT_AT=receipt.append.before#3` the third time. Halting is `os._exit(23)`: no buffer is
-flushed, no `finally` runs, no `atexit` hook is called, as if the process had been killed between two lines.
+flushed, no `finally` runs, no `atexit` hook is called, as if the process had been killed between two lines. `PAUSE_AT`, in the
+same form, stops the process there (SIGSTOP) until somebody continues it (SIGCONT).
 
 The module does not know who declares points or why, does not restart anything, and says nothing about power loss: what had been
 handed to the kernel when the process died is still there afterwards.
@@ -12,13 +13,15 @@ handed to the kernel when the process died is still there afterwards.
 import contextlib
 import os
 import re
+import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
 from outbox.errors import BadInput
 
-ENVIRONMENT_VARIABLE = "HALT_AT"
+HALT_VARIABLE = "HALT_AT"
+PAUSE_VARIABLE = "PAUSE_AT"
 HALT_EXIT_CODE = 23
 
 _NAME = re.compile(r"[a-z_]+(\.[a-z_]+)+")
@@ -44,7 +47,7 @@ NO_POINTS = WritePoints(None, None, None, None)  # writes of instruments, which 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What `HALT_AT` asks for: halt when `point` is reached for the `occurrence`-th time (from 1)."""
+    """What `HALT_AT` or `PAUSE_AT` asks for: act when `point` is reached for the `occurrence`-th time (from 1)."""
 
     point: str
     occurrence: int = 1
@@ -92,39 +95,40 @@ def is_watched(point: str | None) -> bool:
     return point in _watched
 
 
-def parse(setting: str) -> Fault:
+def parse(setting: str, variable: str = HALT_VARIABLE) -> Fault:
     """Read `POINT` or `POINT#N`. Raises BadInput for any other form and for a point that nobody declared."""
     match = _SETTING.fullmatch(setting)
     if not match:
-        raise BadInput(f"{ENVIRONMENT_VARIABLE}={setting!r}: expected POINT or POINT#N with N from 1")
+        raise BadInput(f"{variable}={setting!r}: expected POINT or POINT#N with N from 1")
     point = match["point"]
     if point not in _declared:
         raise BadInput(
-            f"{ENVIRONMENT_VARIABLE}={setting!r}: this program has no fault point {point!r}; "
+            f"{variable}={setting!r}: this program has no fault point {point!r}; "
             f"it has: {', '.join(sorted(_declared)) or 'none'}"
         )
     return Fault(point, int(match["occurrence"] or 1))
 
 
-def arm_from_environment() -> Fault | None:
-    """Arm what `HALT_AT` asks for, once, at the start of a process. Raises BadInput as `parse` does."""
-    setting = os.environ.get(ENVIRONMENT_VARIABLE)
-    if setting is None:
-        return None
-    fault = parse(setting)
-    arm(fault)
-    return fault
+def arm_from_environment() -> None:
+    """Arm what `HALT_AT` and `PAUSE_AT` ask for, once, at the start of a process. Raises BadInput as `parse` does."""
+    for variable, action in ((HALT_VARIABLE, halt), (PAUSE_VARIABLE, pause)):
+        setting = os.environ.get(variable)
+        if setting is not None:
+            fault = parse(setting, variable)
+            if fault.point in _watched:
+                raise BadInput(f"{variable}={setting!r}: {HALT_VARIABLE} names the same point; arm one of them")
+            arm(fault, action)
 
 
-def arm(fault: Fault, action: Callable[[Fault], None] | None = None) -> None:
-    """Watch for `fault` and then run `action`, by default `halt`. Replaces what was armed at that point."""
+def arm(fault: Fault, action: Callable[[Fault], None]) -> None:
+    """Watch for `fault` and then run `action`, once. Replaces what was armed at that point."""
     remaining = fault.occurrence
 
     def count(_point: str) -> None:
         nonlocal remaining
         remaining -= 1
         if remaining == 0:
-            (action or halt)(fault)
+            action(fault)
 
     _watched[fault.point] = count
 
@@ -142,6 +146,16 @@ def disarm() -> None:
 
 def halt(fault: Fault) -> NoReturn:
     """End the process at once with exit code 23, after one line on standard error that says where."""
-    with contextlib.suppress(OSError):  # nobody may be reading any more; the halt comes all the same
-        os.write(2, f"halt({HALT_EXIT_CODE}) at {fault}\n".encode())
+    _witness(f"halt({HALT_EXIT_CODE}) at {fault}")
     os._exit(HALT_EXIT_CODE)
+
+
+def pause(fault: Fault) -> None:
+    """Stop the process until it gets SIGCONT, after one line on standard error that says where."""
+    _witness(f"paused at {fault}")
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def _witness(line: str) -> None:
+    with contextlib.suppress(OSError):  # nobody may be reading any more; the fault comes all the same
+        os.write(2, f"{line}\n".encode())

@@ -1,26 +1,41 @@
 """One attempt is one HTTP POST: no hidden retry, no redirect followed, no pooled connection, a bounded response.
 
-`post` sends the key and the exact body and says what became of it. Three endings are told apart, because recovery must treat
-them differently: `Delivered` (a success with a readable result), a definite failure (`did_not_happen`: nothing was sent, or
-the receiver refused before doing anything) and an indefinite one (`may_have_happened`: the request left, and no usable answer
-came). Nothing is recorded here; that is the workflow's work.
+`post` sends the key and the exact body and says what became of it, `inquire` asks a receiver's status query. Three endings are
+told apart, because recovery must treat them differently: `Delivered` (a success with a readable result), a definite failure
+(`did_not_happen`: nothing was sent, or the receiver refused before doing anything) and an indefinite one (`may_have_happened`:
+the request left, and no usable answer came). Nothing is recorded here; that is the workflow's work.
 """
 
 import errno
 import ipaddress
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from urllib.parse import urlsplit
+from dataclasses import dataclass, replace
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from urllib.parse import quote, urlsplit
 
 import aiohttp
 
 from outbox.errors import BadInput
-from outbox.outcome import DID_NOT_HAPPEN, MAY_HAVE_HAPPENED, Delivered, NotDelivered, Outcome
+from outbox.outcome import (
+    APPLIED,
+    DID_NOT_HAPPEN,
+    MAY_HAVE_HAPPENED,
+    NOT_APPLIED,
+    UNANSWERABLE,
+    Delivered,
+    Inquiry,
+    NotDelivered,
+    Outcome,
+)
 
 KEY_HEADER = "Idempotency-Key"
 REPLAYED_HEADER = "Idempotency-Replayed"
 ATTEMPT_HEADER = "Halt23-Attempt"
+SENDER_HEADER = "Halt23-Sender"
+IN_FLIGHT = "key_in_flight"
+MAX_RETRY_AFTER_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +77,32 @@ def new_session(limits: Limits) -> aiohttp.ClientSession:
 
 
 async def post(
-    session: aiohttp.ClientSession, url: str, *, key: str, body: bytes, attempt: int | None, limits: Limits
+    session: aiohttp.ClientSession,
+    url: str,
+    *,
+    key: str,
+    body: bytes,
+    attempt: int | None,
+    limits: Limits,
+    now: float = 0.0,
+    sender: str | None = None,
 ) -> Outcome:
-    """Send `body` under `key` to `url`, once. Never raises for what the network or the receiver does."""
+    """Send `body` under `key` to `url`, once. Never raises for what the network or the receiver does.
+
+    `now` (seconds since the epoch) is what a `Retry-After` in seconds counts from; `sender` names a bare client to a receiver
+    that puts concurrent requests in order.
+    """
     headers = {KEY_HEADER: key}
     if attempt is not None:
         headers[ATTEMPT_HEADER] = str(attempt)
+    if sender is not None:
+        headers[SENDER_HEADER] = sender
     status: int | None = None
     try:
         async with session.post(url, data=body, headers=headers, allow_redirects=False) as response:
             status = response.status
             if not 200 <= status < 300:
-                return _failure_status(status)
+                return await _failure(response, limits, now)
             content = await _bounded(response, limits.max_response_bytes)
     except (aiohttp.ClientError, OSError) as error:
         outcome, reason = _classify(error)
@@ -82,9 +111,30 @@ async def post(
         return NotDelivered(
             MAY_HAVE_HAPPENED, "oversized_response", status, f"the response exceeds {limits.max_response_bytes} bytes"
         )
-    if not _is_json_object(content):
+    if _json_object(content) is None:
         return NotDelivered(MAY_HAVE_HAPPENED, "unreadable_result", status, "the response's body is not a JSON object")
     return Delivered(status, _is_replayed(response.headers), content)
+
+
+async def inquire(session: aiohttp.ClientSession, base: str, key: str, limits: Limits) -> Inquiry:
+    """Ask the receiver at `base` whether the operation `key` was applied: `GET /operations/KEY`. Never raises.
+
+    Only a clear answer counts: `{"applied":false}`, or `{"applied":true,"status":…,"result":TEXT}`. Anything else is
+    UNANSWERABLE.
+    """
+    try:
+        async with session.get(f"{base}/operations/{quote(key, safe='')}", allow_redirects=False) as response:
+            content = await _bounded(response, limits.max_response_bytes) if response.status == 200 else None
+            detail = f"the status query answered {response.status}"
+    except (aiohttp.ClientError, OSError) as error:
+        return Inquiry(UNANSWERABLE, detail=f"{type(error).__name__}: {error}")
+    match _json_object(content):
+        case {"applied": False}:
+            return Inquiry(NOT_APPLIED)
+        case {"applied": True, "status": int(status), "result": str(result)}:
+            return Inquiry(APPLIED, status, result.encode())
+        case _:
+            return Inquiry(UNANSWERABLE, detail=detail)
 
 
 async def _bounded(response: aiohttp.ClientResponse, max_bytes: int) -> bytes | None:
@@ -100,11 +150,36 @@ def _is_replayed(headers: Mapping[str, str]) -> bool:
     return headers.get(REPLAYED_HEADER, "").lower() == "true"
 
 
-def _is_json_object(content: bytes) -> bool:
+def _json_object(content: bytes | None) -> dict[str, object] | None:
     try:
-        return isinstance(json.loads(content.decode("utf-8")), dict)
+        value = None if content is None else json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError):
-        return False
+        return None
+    return value if isinstance(value, dict) else None
+
+
+async def _failure(response: aiohttp.ClientResponse, limits: Limits, now: float) -> NotDelivered:
+    failure = _failure_status(response.status)
+    if (
+        response.status == 409
+        and (_json_object(await _bounded(response, limits.max_response_bytes)) or {}).get("error") == IN_FLIGHT
+    ):
+        # The key is not bound to another body, another attempt is being worked on: this one did nothing, a later one may.
+        failure = NotDelivered(DID_NOT_HAPPEN, "in_flight", 409, "the receiver is working on this key")
+    return replace(failure, not_before=_not_before(response.headers.get("Retry-After"), now))
+
+
+def _not_before(retry_after: str | None, now: float) -> float | None:
+    """The time that `Retry-After` names, in seconds since the epoch: RFC 9110 allows seconds or an HTTP date."""
+    if retry_after is None:
+        return None
+    if retry_after.isascii() and retry_after.isdigit() and len(retry_after) <= MAX_RETRY_AFTER_DIGITS:
+        return now + int(retry_after)
+    try:
+        when = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return None  # an unreadable wish is no wish
+    return when.replace(tzinfo=when.tzinfo or UTC).timestamp()
 
 
 def _failure_status(status: int) -> NotDelivered:

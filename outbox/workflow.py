@@ -1,35 +1,41 @@
 """Intention, delivery, receipt, history: four durable steps, each safe to repeat.
 
-An intention (key, route, exact body bytes) is persisted before anything is sent. Delivery sends it with the original key and
-the unchanged bytes, whatever happened before. The result that comes back is persisted as a receipt, and the receipt makes
-the history record possible. A process may die between any two steps; the next one reads the journals and goes on.
+An intention (key, route, exact body bytes) is persisted before anything is sent. Each attempt is recorded before its first byte
+leaves, so an attempt without an ending is *in doubt*, not forgotten. The result that comes back is persisted as a receipt, and
+the receipt makes the history record possible. A process may die between any two steps; the next one reads the journals and goes
+on.
 
-What this cannot know: whether the receiver acted when no receipt was written. It sends again, so an operation is delivered at
-least once; that it is applied once is the receiver's part of the agreement (a keyed receiver).
+What this cannot know is whether the receiver acted when no receipt was written. The policy says what is done about that; the
+default sends again with the original key and the unchanged bytes: delivered at least once, applied once only if the receiver
+keeps its part of the agreement (a keyed receiver).
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Protocol, Self
 
 from outbox import faults, journal
 from outbox.errors import BadInput
 from outbox.journal import Record
-from outbox.outcome import Delivered, NotDelivered, Outcome
+from outbox.outcome import APPLIED, DID_NOT_HAPPEN, MAY_HAVE_HAPPENED, NOT_APPLIED, Delivered, Inquiry, NotDelivered, Outcome
+from outbox.policies import Policy
 
 MAX_KEY_CHARACTERS = 255
 MAX_ROUTE_CHARACTERS = 2000
 MAX_BODY_BYTES = 1024 * 1024
 
 INTENTIONS = journal.declare("intentions", "intention")
-ATTEMPTS = journal.declare("attempts", "attempt", "outcome")
+ATTEMPTS = journal.declare("attempts", "attempt", "outcome", "inquiry")
 RECEIPTS = journal.declare("receipts", "receipt")
 HISTORY = journal.declare("history", "history")
 
 BEFORE_SEND = faults.declare("send.before", "the attempt is recorded, nothing is sent")
 RESPONSE = faults.declare("send.response", "a response is in hand, nothing of it is recorded")
+BEFORE_INQUIRY = faults.declare("inquiry.before", "the attempt is in doubt, the receiver has not been asked")
+
+VIA_RESPONSE, VIA_QUERY, VIA_MARK = "response", "status_query", "mark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +52,24 @@ class Intention:
         return journal.fingerprint(self.body)
 
 
-# Sends an intention as its attempt number N (from 1) and says what came of it.
-Send = Callable[[Intention, int], Awaitable[Outcome]]
+class Wire(Protocol):
+    """What a workflow needs of a transport."""
+
+    async def send(self, *, route: str, key: str, body: bytes, attempt: int) -> Outcome:
+        """Make one request and say what became of it."""
+
+    async def inquire(self, key: str) -> Inquiry:
+        """Ask whether the operation was applied."""
+
+    def now(self) -> float:
+        """Seconds since the epoch, by the clock that is injected where time decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotDue:
+    """Nothing was sent: the receiver asked for no attempt before `not_before` (seconds since the epoch)."""
+
+    not_before: float
 
 
 def submit(directory: Path, intention: Intention, *, wait_seconds: float = 10.0) -> bool:
@@ -82,7 +104,8 @@ def intentions(directory: Path) -> Iterator[Intention]:
 class Workflow:
     """The dispatcher's journals of one directory, owned for appending. The caller holds `dispatcher.lock`."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, policy: Policy | None = None) -> None:
+        self._policy = policy or Policy()
         self._attempts = ATTEMPTS.open(directory)
         self._receipts = RECEIPTS.open(directory)
         self._history = HISTORY.open(directory)
@@ -95,55 +118,102 @@ class Workflow:
             each.close()
 
     def receipt(self, intention: Intention) -> Record | None:
-        """The receipt of `intention`, if its result came back and was recorded."""
+        """The receipt of `intention`, if there is one."""
         return self._receipts.find("receipt", intention.key)
 
-    async def deliver(self, intention: Intention, send: Send) -> Record | NotDelivered:
-        """Make one attempt. Returns the receipt, or why there is none, after recording either."""
-        number = self._next_attempt(intention)
-        attempt_id = f"{intention.key}#{number}"
-        identity = {"intention": intention.key, "number": number}
-        self._attempts.append("attempt", attempt_id, {**identity, "key": intention.key, "fingerprint": intention.fingerprint})
-        faults.reach(BEFORE_SEND)
-        outcome = await send(intention, number)
-        if isinstance(outcome, Delivered):
-            faults.reach(RESPONSE)
-            return self._record_receipt(intention, number, outcome)
-        if outcome.status is not None:
-            faults.reach(RESPONSE)
-        self._attempts.append(
-            "outcome", attempt_id, {**identity, "outcome": outcome.outcome, "reason": outcome.reason, "status": outcome.status}
-        )
-        return outcome
+    async def deliver(self, intention: Intention, wire: Wire) -> Record | NotDelivered | NotDue:
+        """Bring one intention as far as it goes now. Returns its receipt, or why there is none, after recording either."""
+        last = self._last_attempt(intention)
+        ended = self._attempts.find("outcome", f"{intention.key}#{last}")
+        not_before = ended.data["not_before"] if ended else None
+        if not_before is not None and wire.now() < not_before:
+            return NotDue(not_before)
+        in_doubt = last > 0 and (ended is None or ended.data["outcome"] != DID_NOT_HAPPEN)
+        if in_doubt and self._policy.reconciles:
+            settled = await self._reconcile(intention, last, wire)
+            if settled is not None:
+                return settled
+        return await self._attempt(intention, last + 1, wire)
 
     def commit_history(self, intention: Intention, receipt: Record) -> bool:
-        """Record the completed turn. True if it was not there yet."""
+        """Record the completed turn. True if it was not there yet. Without a result there is no answer, and no record."""
+        if receipt.data["result"] is None:
+            return False
         known = len(self._history)
         self._history.append(
             "history", intention.key, {"question": journal.payload(intention.body), "answer": receipt.data["result"]}
         )
         return len(self._history) > known
 
-    def _next_attempt(self, intention: Intention) -> int:
-        number = 1
-        while self._attempts.find("attempt", f"{intention.key}#{number}") is not None:
+    async def _attempt(self, intention: Intention, number: int, wire: Wire) -> Record | NotDelivered:
+        key = self._policy.key(intention.key, number)
+        body = self._policy.body(intention.body, number)
+        attempt_id = f"{intention.key}#{number}"
+        identity = {"intention": intention.key, "number": number}
+        self._attempts.append("attempt", attempt_id, {**identity, "key": key, "fingerprint": journal.fingerprint(body)})
+        if self._policy.marks_before_send:
+            self._record_receipt(intention, number, key, VIA_MARK)
+        faults.reach(BEFORE_SEND)
+        outcome = await wire.send(route=intention.route, key=key, body=body, attempt=number)
+        if isinstance(outcome, Delivered) or outcome.status is not None:
+            faults.reach(RESPONSE)
+        if self._policy.marks_before_send:
+            return self._record_receipt(intention, number, key, VIA_MARK)
+        if isinstance(outcome, Delivered):
+            return self._record_receipt(
+                intention, number, key, VIA_RESPONSE, status=outcome.status, result=outcome.result, replayed=outcome.replayed
+            )
+        ending = {"outcome": outcome.outcome, "reason": outcome.reason, "status": outcome.status}
+        self._attempts.append("outcome", attempt_id, {**identity, **ending, "not_before": outcome.not_before})
+        return outcome
+
+    async def _reconcile(self, intention: Intention, number: int, wire: Wire) -> Record | NotDelivered | None:
+        """Ask about the attempt in doubt. None means that it was not applied, and may be sent again."""
+        faults.reach(BEFORE_INQUIRY)
+        key = self._policy.key(intention.key, number)
+        inquiry = await wire.inquire(key)
+        asked = 1
+        while self._attempts.find("inquiry", f"{intention.key}#{number}?{asked}") is not None:
+            asked += 1
+        self._attempts.append(
+            "inquiry",
+            f"{intention.key}#{number}?{asked}",
+            {"intention": intention.key, "number": number, "answer": inquiry.answer},
+        )
+        if inquiry.answer == NOT_APPLIED:
+            return None
+        if inquiry.answer == APPLIED:
+            return self._record_receipt(intention, number, key, VIA_QUERY, status=inquiry.status, result=inquiry.result)
+        return NotDelivered(MAY_HAVE_HAPPENED, "undecided", None, f"the receiver cannot say whether it acted: {inquiry.detail}")
+
+    def _last_attempt(self, intention: Intention) -> int:
+        number = 0
+        while self._attempts.find("attempt", f"{intention.key}#{number + 1}") is not None:
             number += 1
         return number
 
-    def _record_receipt(self, intention: Intention, number: int, outcome: Delivered) -> Record:
-        return self._receipts.append(
-            "receipt",
-            intention.key,
-            {
-                "intention": intention.key,
-                "key": intention.key,
-                "attempt": number,
-                "fingerprint": intention.fingerprint,
-                "status": outcome.status,
-                "replayed": outcome.replayed,
-                "result": journal.payload(outcome.result),
-            },
-        )
+    def _record_receipt(
+        self,
+        intention: Intention,
+        number: int,
+        key: str,
+        via: str,
+        *,
+        status: int | None = None,
+        result: bytes | None = None,
+        replayed: bool = False,
+    ) -> Record:
+        data: dict[str, Any] = {
+            "intention": intention.key,
+            "key": key,
+            "attempt": number,
+            "fingerprint": journal.fingerprint(self._policy.body(intention.body, number)),
+            "via": via,
+            "status": status,
+            "replayed": replayed,
+            "result": None if result is None else journal.payload(result),
+        }
+        return self._receipts.append("receipt", intention.key, data)
 
 
 def _check(intention: Intention) -> None:

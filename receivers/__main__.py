@@ -1,6 +1,6 @@
 """Process entry of all receivers.
 
-    python -m receivers keyed|unkeyed --dir DIR [--port 0]
+    python -m receivers KIND --dir DIR [--port 0] [options of the kind]
 
 Exit codes: 0 stopped by SIGTERM or SIGINT, 2 bad input, 13 another receiver owns DIR, 14 damaged journal, 16 the machine
 refused (port in use, disk full, no permission).
@@ -14,20 +14,59 @@ from pathlib import Path
 
 from outbox import faults
 from outbox.errors import BadInput, reported
-from receivers import keyed, unkeyed
-from receivers.server import Serve, run
+from receivers.capacity import CapacityBounded
+from receivers.check_then_act import CheckThenAct
+from receivers.effect_then_key import EffectThenKey
+from receivers.forgetful import Forgetful
+from receivers.key_then_effect import KeyThenEffect
+from receivers.keyed import Keyed
+from receivers.kind import Options
+from receivers.server import MakeKind, run
+from receivers.status_query import StatusQuery
+from receivers.unkeyed import Unkeyed
+from receivers.volatile_registry import VolatileRegistry
 
-KINDS: Mapping[str, Serve] = {"keyed": keyed.serve, "unkeyed": unkeyed.serve}
+KINDS: Mapping[str, MakeKind] = {
+    "keyed": Keyed,
+    "unkeyed": Unkeyed,
+    "capacity": CapacityBounded,
+    "forgetful": Forgetful,
+    "status-query": StatusQuery,
+    "volatile-registry": VolatileRegistry,
+    "effect-then-key": EffectThenKey,
+    "key-then-effect": KeyThenEffect,
+    "check-then-act": CheckThenAct,
+}
 
 
 def _parser() -> argparse.ArgumentParser:
+    defaults = Options()
     parser = argparse.ArgumentParser(
         prog="python -m receivers", description="Serve POST /operations and GET /effects on 127.0.0.1."
     )
-    parser.add_argument("kind", choices=sorted(KINDS))
+    parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--dir", type=Path, required=True, help="the receiver's directory; created if absent")
     parser.add_argument("--port", type=int, default=0, help="0, the default, takes a free port")
+    parser.add_argument("--conflict-status", type=int, choices=(409, 422), default=defaults.conflict_status)
+    parser.add_argument("--in-flight", choices=("wait", "reject"), default=defaults.in_flight)
+    parser.add_argument("--capacity", type=int, default=defaults.capacity, metavar="KEYS")
+    parser.add_argument("--retention-seconds", type=float, default=defaults.retention_seconds)
+    parser.add_argument("--clock", type=Path, metavar="FILE", help="holds the time in seconds, for a forgetful receiver")
+    parser.add_argument("--gate", type=int, default=0, metavar="N", help="hold the first N requests until all are there")
+    parser.add_argument(
+        "--work-until", type=int, default=0, metavar="N", help="performing an effect takes until N requests came"
+    )
     return parser
+
+
+def _options(arguments: argparse.Namespace) -> Options:
+    names = ("conflict_status", "in_flight", "capacity", "retention_seconds", "clock", "gate", "work_until")
+    options = Options(**{name: getattr(arguments, name) for name in names})
+    if not 0 <= arguments.port <= 65535:
+        raise BadInput(f"--port {arguments.port}: expected 0 to 65535")
+    if options.capacity < 1 or options.gate < 0 or options.work_until < 0:
+        raise BadInput("--capacity must be positive, --gate and --work-until not negative")
+    return options
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,9 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def serve() -> int:
         faults.arm_from_environment()
-        if not 0 <= arguments.port <= 65535:
-            raise BadInput(f"--port {arguments.port}: expected 0 to 65535")
-        asyncio.run(run(arguments.dir, arguments.port, KINDS[arguments.kind]))
+        asyncio.run(run(arguments.dir, arguments.port, KINDS[arguments.kind], _options(arguments)))
         return 0
 
     return reported("receiver", serve)

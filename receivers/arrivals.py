@@ -13,7 +13,7 @@ from outbox import journal
 MAX_KEY_CHARACTERS = 255
 MAX_BODY_BYTES = 1024 * 1024
 
-ARRIVALS = journal.declare("arrivals", "arrival", "answer", synced=False)
+ARRIVALS = journal.declare("arrivals", "arrival", "answer", "query", synced=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class Arrival:
     key: str | None
     key_problem: str | None
     attempt: str | None
+    sender: str | None
     fingerprint: str | None
     body_bytes: int | None
 
@@ -73,7 +74,8 @@ class ArrivalLog:
 
     def __init__(self, directory: Path) -> None:
         self._journal = ARRIVALS.open(directory)
-        self._count = sum(1 for record in ARRIVALS.read(directory) if record.type == "arrival")
+        types = [record.type for record in ARRIVALS.read(directory)]
+        self._count, self._queries = types.count("arrival"), types.count("query")
 
     def next_id(self) -> str:
         """The id of the arrival that is logged next."""
@@ -89,6 +91,7 @@ class ArrivalLog:
                 "route": arrival.route,
                 "key": arrival.key,
                 "attempt": arrival.attempt,
+                "sender": arrival.sender,
                 "fingerprint": arrival.fingerprint,
                 "body_bytes": arrival.body_bytes,
             },
@@ -108,6 +111,11 @@ class ArrivalLog:
                 "result_sha256": journal.fingerprint(answer.body),
             },
         )
+
+    def asked(self, key: str, answer: str) -> None:
+        """Log a status query and what is about to be answered."""
+        self._queries += 1
+        self._journal.append("query", f"query-{self._queries}", {"key": key[:MAX_KEY_CHARACTERS], "answer": answer})
 
     def close(self) -> None:
         """Give the log up."""

@@ -1,12 +1,16 @@
 """The keyed receiver: the agreement kept. One effect for a key, however often the request comes.
 
 The first request under a key is applied; the same key with the same body gets the stored result again, marked as a replay; the
-same key with another body is a conflict, 409. Keys are kept for ever. Look-up, effect and result are one journal record, and
-nothing is awaited between look-up and record, so concurrent duplicates wait their turn and find the first one's effect.
+same key with another body is a conflict (409 as in the study, or 422 as in the IETF draft). Keys are kept for ever. Look-up,
+effect and result are one journal record, so that no crash separates them. A duplicate that comes while its key is being worked
+on waits for the first one's effect, or is told to come again (409).
 """
 
+import asyncio
+
 from receivers.arrivals import MAX_KEY_CHARACTERS, Answer, Arrival, refusal
-from receivers.ledger import Ledger
+from receivers.kind import Context, Kind
+from receivers.ledger import Effect
 
 _KEY_MESSAGES = {
     "key_missing": "the request has no Idempotency-Key header",
@@ -17,14 +21,50 @@ _KEY_MESSAGES = {
 }
 
 
-def serve(ledger: Ledger, arrival: Arrival) -> Answer:
-    """Answer one request whose body has been read. Raises MachineRefused where the effect could not be made durable."""
-    if arrival.key is None:
-        problem = arrival.key_problem or "key_missing"
-        return refusal(400, problem, _KEY_MESSAGES[problem])
-    effect = ledger.find(arrival.key)
-    if effect is None:
-        return ledger.apply(arrival.key, arrival, arrival.key).answer("applied")
+def refuse_key(arrival: Arrival) -> Answer:
+    """The 400 for a request without exactly one acceptable key."""
+    problem = arrival.key_problem or "key_missing"
+    return refusal(400, problem, _KEY_MESSAGES[problem])
+
+
+def repeated(effect: Effect, arrival: Arrival, conflict_status: int) -> Answer:
+    """The answer to a request under a known key: the stored result, or a conflict where the body is another."""
     if effect.fingerprint != arrival.fingerprint:
-        return refusal(409, "body_differs", "this key was used with another body; nothing was done", outcome="conflict")
+        message = "this key was used with another body; nothing was done"
+        return refusal(conflict_status, "body_differs", message, outcome="conflict")
     return effect.answer("replayed")
+
+
+class Keyed(Kind):
+    """See the module."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._in_flight: dict[str, asyncio.Event] = {}
+
+    async def serve(self, arrival: Arrival) -> Answer:
+        """Apply, replay or refuse."""
+        key = arrival.key
+        if key is None:
+            return refuse_key(arrival)
+        while (done := self._in_flight.get(key)) is not None:
+            if self.options.in_flight == "reject":
+                return refusal(409, "key_in_flight", "a request under this key is being worked on; come again")
+            await done.wait()
+        effect = self.ledger.find(key)
+        if effect is not None:
+            return repeated(effect, arrival, self.options.conflict_status)
+        return self.refuse_new() or await self._apply(key, arrival)
+
+    def refuse_new(self) -> Answer | None:
+        """The answer to a new key where no more can be taken."""
+        return None
+
+    async def _apply(self, key: str, arrival: Arrival) -> Answer:
+        done = self._in_flight[key] = asyncio.Event()
+        try:
+            await self.work()
+            return self.ledger.apply(key, arrival, key).answer("applied")
+        finally:
+            del self._in_flight[key]
+            done.set()

@@ -17,12 +17,13 @@ EFFECTS = journal.declare("effects", "effect")
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One effect: under which id, for which request body, and what was answered."""
+    """One effect: under which id, for which request body, what was answered, and when, where the receiver has a clock."""
 
     id: str
     fingerprint: str
     status: int
     result: bytes
+    at_seconds: float | None = None
 
     def answer(self, outcome: str) -> Answer:
         """The answer that tells of this effect, `applied` or `replayed`."""
@@ -34,6 +35,8 @@ class Ledger:
 
     def __init__(self, directory: Path) -> None:
         self._journal = EFFECTS.open(directory)
+        self._directory = directory
+        self._latest: dict[str, str] | None = None
 
     def __len__(self) -> int:
         return len(self._journal)
@@ -43,19 +46,40 @@ class Ledger:
         record = self._journal.find("effect", effect_id)
         return None if record is None else _effect(record)
 
-    def apply(self, effect_id: str, arrival: Arrival, key: str | None) -> Effect:
-        """Perform the effect for `arrival`; durable when this returns. Raises MachineRefused, and then nothing was done."""
+    def latest(self, key: str) -> Effect | None:
+        """The newest effect that was applied for `key`, whatever its id, or None. Keeps all keys in memory."""
+        if self._latest is None:
+            self._latest = {record.data["key"]: record.id for record in EFFECTS.read(self._directory)}
+        effect_id = self._latest.get(key)
+        return None if effect_id is None else self.find(effect_id)
+
+    def fresh_id(self) -> str:
+        """An id that no effect has: they are counted."""
+        return f"effect-{len(self._journal) + 1}"
+
+    def plan(self, effect_id: str, arrival: Arrival, at_seconds: float | None = None) -> Effect:
+        """What `apply` would do now, without doing it."""
         number = len(self._journal) + 1
         result = journal.canonical({"answer": f"The counter is now {number}.", "counter": number}).encode()
-        data = {
+        return Effect(effect_id, arrival.fingerprint or "", 200, result, at_seconds)
+
+    def apply(self, effect_id: str, arrival: Arrival, key: str | None, at_seconds: float | None = None) -> Effect:
+        """Perform the effect for `arrival`; durable when this returns. Raises MachineRefused, and then nothing was done."""
+        effect = self.plan(effect_id, arrival, at_seconds)
+        data: dict[str, object] = {
             "arrival": arrival.id,
             "key": key,
-            "fingerprint": arrival.fingerprint,
-            "number": number,
-            "status": 200,
-            "result": journal.payload(result),
+            "fingerprint": effect.fingerprint,
+            "number": len(self._journal) + 1,
+            "status": effect.status,
+            "result": journal.payload(effect.result),
         }
-        return _effect(self._journal.append("effect", effect_id, data))
+        if at_seconds is not None:
+            data["at_seconds"] = at_seconds
+        self._journal.append("effect", effect_id, data)
+        if key is not None and self._latest is not None:
+            self._latest[key] = effect_id
+        return effect
 
     def close(self) -> None:
         """Give the ledger up."""
@@ -64,4 +88,5 @@ class Ledger:
 
 def _effect(record: Record) -> Effect:
     data = record.data
-    return Effect(record.id, data["fingerprint"], data["status"], journal.payload_bytes(data["result"]))
+    result = journal.payload_bytes(data["result"])
+    return Effect(record.id, data["fingerprint"], data["status"], result, data.get("at_seconds"))

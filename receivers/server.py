@@ -1,8 +1,11 @@
 """The HTTP side that all receivers share: reading requests within bounds, logging them, answering, starting and stopping.
 
-`POST /operations` is handed to the receiver's `serve`; `GET /effects` streams the effects and changes nothing, not even the
-log. Anything else is an arrival that is refused. Listens on 127.0.0.1 only, prints `READY 127.0.0.1:PORT` when connections are
-accepted, finishes the requests in progress on SIGTERM.
+`POST /operations` is handed to the receiver's kind; `GET /operations/KEY` asks it whether KEY was applied; `GET /effects`
+streams the effects and changes nothing, not even the log. Anything else is an arrival that is refused. Listens on 127.0.0.1
+only, prints `READY 127.0.0.1:PORT` when connections are accepted, finishes the requests in progress on SIGTERM.
+
+Two options make concurrency a matter of declaration: `gate` N holds the first N requests until all are there and serves them in
+the order of their senders' names; `work_until` N lets performing an effect take until N requests have come.
 """
 
 import asyncio
@@ -17,28 +20,33 @@ from aiohttp import web
 from outbox import journal
 from outbox.errors import MachineRefused
 from receivers.arrivals import MAX_BODY_BYTES, Answer, Arrival, ArrivalLog, read_key, refusal
+from receivers.kind import Context, Crowd, Gate, Kind, Options
 from receivers.ledger import EFFECTS, Ledger
 
 OPERATIONS_ROUTE = "/operations"
 EFFECTS_ROUTE = "/effects"
+SENDER_HEADER = "Halt23-Sender"
 SHUTDOWN_SECONDS = 5.0
 MAX_LOGGED_CHARACTERS = 2000
 
-Serve = Callable[[Ledger, Arrival], Answer]
+MakeKind = Callable[[Context], Kind]
 
 
 class Server:
-    """One receiver: its directory, its journals and its way of serving. Raises as `outbox.journal` does."""
+    """One receiver: its directory, its journals and its kind. Raises as `outbox.journal` does."""
 
-    def __init__(self, directory: Path, serve: Serve) -> None:
+    def __init__(self, directory: Path, make_kind: MakeKind, options: Options) -> None:
         journal.make_directory(directory)
         self._directory = directory
-        self._serve = serve
         self._ledger = Ledger(directory)
         self._log = ArrivalLog(directory)
+        self._gate = Gate(options.gate)
+        self._crowd = Crowd(options.work_until)
+        self._kind = make_kind(Context(directory, options, self._ledger, self._crowd.wait))
 
     def close(self) -> None:
         """Give the journals up."""
+        self._kind.close()
         self._log.close()
         self._ledger.close()
 
@@ -46,12 +54,15 @@ class Server:
         """Answer one request."""
         if request.path == EFFECTS_ROUTE and request.method == "GET":
             return await self._effects(request)
+        if request.path.startswith(f"{OPERATIONS_ROUTE}/") and request.method == "GET":
+            return _response(self._query(request.path.removeprefix(f"{OPERATIONS_ROUTE}/")))
         body, problem = await _read(request)
-        # From here to the answer nothing is awaited: arrivals are served one after the other.
+        await self._gate.enter(request.headers.get(SENDER_HEADER, ""))
         arrival = self._arrival(request, body)
         try:
             self._log.arrived(arrival)
-            answer = problem or self._serve(self._ledger, arrival)
+            self._crowd.arrived()
+            answer = problem or await self._kind.serve(arrival)
         except MachineRefused as error:
             answer = _storage_failure(error)
         try:
@@ -63,17 +74,31 @@ class Server:
 
     def _arrival(self, request: web.Request, body: bytes | None) -> Arrival:
         key, key_problem = read_key(request.headers.getall("Idempotency-Key", []))
-        attempt = request.headers.get("Halt23-Attempt")
         return Arrival(
             id=self._log.next_id(),
             method=request.method,
             route=request.path_qs[:MAX_LOGGED_CHARACTERS],
             key=key,
             key_problem=key_problem,
-            attempt=None if attempt is None else attempt[:MAX_LOGGED_CHARACTERS],
+            attempt=_logged(request, "Halt23-Attempt"),
+            sender=_logged(request, SENDER_HEADER),
             fingerprint=None if body is None else journal.fingerprint(body),
             body_bytes=None if body is None else len(body),
         )
+
+    def _query(self, key: str) -> Answer:
+        try:
+            effect = self._kind.find_operation(key)
+        except LookupError:
+            return refusal(404, "not_found", "this receiver has no status query")
+        told: dict[str, object] = {"applied": effect is not None}
+        if effect is not None:
+            told |= {"status": effect.status, "result": effect.result.decode()}
+        try:
+            self._log.asked(key, "applied" if effect else "not_applied")
+        except MachineRefused as error:
+            _complain(error)
+        return Answer("told", 200, journal.canonical(told).encode())
 
     async def _effects(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
@@ -88,6 +113,11 @@ class Server:
         await response.write(b'],"count":%d}\n' % count)
         await response.write_eof()
         return response
+
+
+def _logged(request: web.Request, header: str) -> str | None:
+    value = request.headers.get(header)
+    return None if value is None else value[:MAX_LOGGED_CHARACTERS]
 
 
 async def _read(request: web.Request) -> tuple[bytes | None, Answer | None]:
@@ -120,7 +150,7 @@ def _complain(error: MachineRefused) -> None:
 
 
 def _response(answer: Answer) -> web.Response:
-    headers = {"Content-Type": "application/json"}
+    headers = {"Content-Type": "application/json", "Server": "halt23"}
     if answer.outcome == "replayed":
         headers["Idempotency-Replayed"] = "true"
     if answer.allow:
@@ -141,14 +171,14 @@ def listen(port: int) -> socket.socket:
     return listener
 
 
-async def run(directory: Path, port: int, serve: Serve) -> None:
+async def run(directory: Path, port: int, make_kind: MakeKind, options: Options) -> None:
     """Serve until SIGTERM or SIGINT. Raises LockHeld, DamagedJournal and MachineRefused before the READY line."""
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     listener = listen(port)
     try:
-        server = Server(directory, serve)
+        server = Server(directory, make_kind, options)
     except BaseException:
         listener.close()
         raise

@@ -5,9 +5,13 @@ applied. Its identities count arrivals instead of being random, so that the evid
 """
 
 from receivers.arrivals import Answer, Arrival
-from receivers.ledger import Ledger
+from receivers.kind import Kind
 
 
-def serve(ledger: Ledger, arrival: Arrival) -> Answer:
-    """Apply one request whose body has been read. Raises MachineRefused where the effect could not be made durable."""
-    return ledger.apply(f"effect-{len(ledger) + 1}", arrival, key=None).answer("applied")
+class Unkeyed(Kind):
+    """See the module."""
+
+    async def serve(self, arrival: Arrival) -> Answer:
+        """Apply."""
+        await self.work()
+        return self.ledger.apply(self.ledger.fresh_id(), arrival, key=None).answer("applied")

@@ -30,7 +30,7 @@ async def request(directory: Path, receiver: str, key: str, route: str, body: by
         sent = {"key": key, "route": route, "body": journal.payload(body), "fingerprint": journal.fingerprint(body)}
         requests.append("request", name, sent)
         async with transport.new_session(limits) as session:
-            outcome = await transport.post(session, base + route, key=key, body=body, attempt=None, limits=limits)
+            outcome = await transport.post(session, base + route, key=key, body=body, attempt=None, limits=limits, sender=name)
         if isinstance(outcome, Delivered):
             result = {"status": outcome.status, "replayed": outcome.replayed, "result": journal.payload(outcome.result)}
             requests.append("response", name, result)

@@ -37,6 +37,17 @@ class Start:
     do: ClassVar[str] = "start"
     program: Program
     halt_at: str | None = None
+    pause_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Start a program and go on at once; a later `Await` says how it must end."""
+
+    do: ClassVar[str] = "begin"
+    program: Program
+    halt_at: str | None = None
+    pause_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +58,14 @@ class Run:
     program: Program
     exit_code: int = 0
     halt_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Run several programs at the same time, each to its end."""
+
+    do: ClassVar[str] = "together"
+    runs: tuple[Run, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +94,49 @@ class Await:
 
 
 @dataclass(frozen=True, slots=True)
+class AwaitPaused:
+    """Wait until a process has stopped at the point where it was to pause."""
+
+    do: ClassVar[str] = "await_paused"
+    process: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Let a paused process go on (SIGCONT)."""
+
+    do: ClassVar[str] = "resume"
+    process: str
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Write a small text file, for instance the time on a receiver's clock."""
+
+    do: ClassVar[str] = "write"
+    path: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """Flip the lowest bit of one byte of a file. The same step once more restores it."""
+
+    do: ClassVar[str] = "flip"
+    path: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Give a file or folder another name: it is lost to its owner, and kept as evidence."""
+
+    do: ClassVar[str] = "move"
+    path: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     """Keep a copy of the journals as they are now, as checkpoint `name`, and count them."""
 
@@ -83,16 +145,21 @@ class Check:
     counts: Counts
 
 
-Step = Start | Run | Stop | Kill | Await | Check
+Step = Start | Begin | Run | Together | Stop | Kill | Await | AwaitPaused | Resume | Write | Flip | Move | Check
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One declared experiment. `shows` is its row in the tables; a counterexample's wrong count is its expected count."""
+    """One declared experiment.
+
+    `shows` is its row in the tables, `look_at` says which line of the evidence makes the point. A counterexample's wrong
+    count is its expected count.
+    """
 
     section: str
     name: str
     shows: str
+    look_at: str
     steps: tuple[Step, ...]
     expected: Counts
     counterexample: bool = False
@@ -108,6 +175,7 @@ class Scenario:
             "section": self.section,
             "name": self.name,
             "shows": self.shows,
+            "look_at": self.look_at,
             "counterexample": self.counterexample,
             "steps": [_step_data(step) for step in self.steps],
             "expected": asdict(self.expected),
@@ -115,6 +183,8 @@ class Scenario:
 
 
 def _step_data(step: Step) -> dict[str, Any]:
+    if isinstance(step, Together):
+        return {"do": step.do, "runs": [_step_data(run) for run in step.runs]}
     fields = asdict(step)
     program = fields.pop("program", None)
     if program is not None:

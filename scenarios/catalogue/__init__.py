@@ -6,13 +6,28 @@ again. The audit knows the hash of each version and refuses any other.
 
 from collections.abc import Mapping
 
-from scenarios.catalogue import delivery
+from scenarios.catalogue import delivery, history, identity, ledger, points, unknown, wire
 from scenarios.model import Scenario
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 
+# Each section's introduction, by name.
 SECTIONS: Mapping[str, str] = {
+    "ledger": ledger.INTRODUCTION,
     "delivery": delivery.INTRODUCTION,
+    "history": history.INTRODUCTION,
+    "identity": identity.INTRODUCTION,
+    "unknown": unknown.INTRODUCTION,
+    "wire": wire.INTRODUCTION,
+    "points": points.INTRODUCTION,
 }
 
-SCENARIOS: tuple[Scenario, ...] = (*delivery.SCENARIOS,)
+SCENARIOS: tuple[Scenario, ...] = (
+    *ledger.SCENARIOS,
+    *delivery.SCENARIOS,
+    *history.SCENARIOS,
+    *identity.SCENARIOS,
+    *unknown.SCENARIOS,
+    *wire.SCENARIOS,
+    *points.SCENARIOS,
+)

@@ -4,7 +4,16 @@ The dispatcher dies between the response and the receipt, the one window that no
 then counts depends on the receiver alone.
 """
 
-from scenarios.catalogue.parts import client, dispatcher, producer, receiver
+from scenarios.catalogue.parts import (
+    AFTER_THE_RESPONSE,
+    KEYED,
+    OTHER_QUESTION,
+    UNKEYED,
+    client,
+    crash_and_recovery,
+    dispatcher,
+    producer,
+)
 from scenarios.model import Check, Counts, Kill, Run, Scenario, Start, Stop
 
 INTRODUCTION = (
@@ -12,47 +21,32 @@ INTRODUCTION = (
     "the same key and the same bytes. Whether that applies the operation twice is decided at the receiver."
 )
 
-QUESTION = '{"question":"What does the counter say?"}'
-OTHER_QUESTION = '{"question":"What did the counter say before?"}'
-AFTER_THE_RESPONSE = "send.response#1"
-KEYED = receiver("keyed")
-UNKEYED = receiver("unkeyed")
-
 SCENARIOS = (
     Scenario(
         section="delivery",
         name="keyed_delivery",
         shows="Keyed receiver, delivery crash and recovery",
-        steps=(
-            Start(KEYED),
-            Run(producer("keyed_delivery-1", QUESTION)),
-            Run(dispatcher(), halt_at=AFTER_THE_RESPONSE, exit_code=23),
-            Run(dispatcher()),
-            Stop("receiver"),
-        ),
+        look_at="arrival-2 is answered as a replay: one effect, the same result twice",
+        steps=crash_and_recovery("keyed_delivery-1", KEYED),
         expected=Counts(effects=1, receipts=1, history=1, arrivals=2),
     ),
     Scenario(
         section="delivery",
         name="unkeyed_delivery",
         shows="Unkeyed receiver, identical crash and recovery",
+        look_at="effects.jsonl has two records, receipts.jsonl one: local history says one turn, the receiver did two",
         counterexample=True,
-        steps=(
-            Start(UNKEYED),
-            Run(producer("unkeyed_delivery-1", QUESTION)),
-            Run(dispatcher(), halt_at=AFTER_THE_RESPONSE, exit_code=23),
-            Run(dispatcher()),
-            Stop("receiver"),
-        ),
+        steps=crash_and_recovery("unkeyed_delivery-1", UNKEYED),
         expected=Counts(effects=2, receipts=1, history=1, arrivals=2),
     ),
     Scenario(
         section="delivery",
         name="keyed_receiver_restart",
         shows="Keyed receiver is killed and restarted as well",
+        look_at="the second incarnation of the receiver replays what the first one applied",
         steps=(
             Start(KEYED),
-            Run(producer("keyed_receiver_restart-1", QUESTION)),
+            Run(producer("keyed_receiver_restart-1")),
             Run(dispatcher(), halt_at=AFTER_THE_RESPONSE, exit_code=23),
             Kill("receiver"),
             Start(KEYED),
@@ -65,10 +59,11 @@ SCENARIOS = (
         section="delivery",
         name="receiver_unavailable",
         shows="Receiver unavailable, then restored",
+        look_at="attempt 1 ends with connection_refused and no arrival; the checkpoint holds neither receipt nor history",
         steps=(
             Start(KEYED),
             Stop("receiver"),
-            Run(producer("receiver_unavailable-1", QUESTION)),
+            Run(producer("receiver_unavailable-1")),
             Run(dispatcher(), exit_code=10),
             Check("after_refusal", Counts(effects=0, receipts=0, history=0, arrivals=0)),
             Start(KEYED),
@@ -81,10 +76,11 @@ SCENARIOS = (
         section="delivery",
         name="key_conflict",
         shows="Receiver already holds the key with another body",
+        look_at="the outcome of attempt 1 is a conflict, 409: no receipt, and no answer is made up",
         steps=(
             Start(KEYED),
             Run(client("key_conflict-1", OTHER_QUESTION)),
-            Run(producer("key_conflict-1", QUESTION)),
+            Run(producer("key_conflict-1")),
             Run(dispatcher(), exit_code=11),
             Stop("receiver"),
         ),

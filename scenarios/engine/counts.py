@@ -6,12 +6,15 @@ from pathlib import Path
 from outbox.journal import JournalSpec, Record
 from outbox.workflow import ATTEMPTS, HISTORY, INTENTIONS, RECEIPTS
 from receivers.arrivals import ARRIVALS
+from receivers.keys import KEYS
 from receivers.ledger import EFFECTS
 from scenarios.client import REQUESTS
 from scenarios.model import Counts
+from scenarios.prefixes import PREFIXES
+from scenarios.relay import EXCHANGES
 
 CHECKPOINTS = "checkpoints"
-SPECS = (INTENTIONS, ATTEMPTS, RECEIPTS, HISTORY, EFFECTS, ARRIVALS, REQUESTS)
+SPECS = (INTENTIONS, ATTEMPTS, RECEIPTS, HISTORY, EFFECTS, KEYS, ARRIVALS, REQUESTS, EXCHANGES, PREFIXES)
 
 
 def journals(directory: Path) -> list[Path]:

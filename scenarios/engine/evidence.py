@@ -75,6 +75,7 @@ def _result(result: ScenarioResult) -> dict[str, Any]:
     return {
         "scenario": scenario.path,
         "shows": scenario.shows,
+        "look_at": scenario.look_at,
         "counterexample": scenario.counterexample,
         "expected": asdict(scenario.expected),
         "counts": asdict(result.counts) if result.counts else None,

@@ -19,7 +19,6 @@ class Process:
     step: int
     substitutions: Mapping[str, str]
     environment: Mapping[str, str]
-    halt_at: str | None
     child: Child
     ended_by: str = "itself"
     expected_code: int | None = None
@@ -29,6 +28,11 @@ class Process:
     def name(self) -> str:
         """Its name in the scenario."""
         return self.program.process
+
+    @property
+    def halt_at(self) -> str | None:
+        """Where it is armed to halt."""
+        return self.environment.get(faults.HALT_VARIABLE)
 
     def __str__(self) -> str:
         return f"{self.name} (incarnation {self.incarnation})"
@@ -49,7 +53,6 @@ class Process:
     def data(self, clock_zero: float) -> dict[str, Any]:
         """Its object in `processes.json`; times count from `clock_zero` of the monotonic clock. It must have ended."""
         ending = self.child.ended.result()
-        fault = faults.parse(self.halt_at) if self.halt_at else None
         return {
             "scenario": self.scenario,
             "process": self.name,
@@ -58,7 +61,8 @@ class Process:
             "command": ["python", "-m", self.program.module, *self.program.arguments],
             "substitutions": dict(self.substitutions),
             "environment": dict(self.environment),
-            "fault": {"point": fault.point, "occurrence": fault.occurrence} if fault else None,
+            "fault": _fault(self.environment.get(faults.HALT_VARIABLE)),
+            "pause": _fault(self.environment.get(faults.PAUSE_VARIABLE)),
             "expected_exit": {"code": self.expected_code, "signal": self.expected_signal},
             "exit_code": ending.exit_code,
             "signal": ending.signal,
@@ -75,3 +79,10 @@ class Process:
                 "max_rss_bytes": ending.max_rss_bytes,
             },
         }
+
+
+def _fault(setting: str | None) -> dict[str, Any] | None:
+    if setting is None:
+        return None
+    fault = faults.parse(setting)
+    return {"point": fault.point, "occurrence": fault.occurrence}

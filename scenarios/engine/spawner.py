@@ -1,8 +1,8 @@
 """The spawner: a small single-threaded process that is the parent of every process under study.
 
-The harness asks it over a socket to start programs and to send signals; it reports each start and each end with the kernel's
-own exit code. In mode `exec` a child becomes a new interpreter, in mode `fork` it calls the program's `main` in a copy of this
-process, which has the modules loaded: the same program, many times faster to start.
+The harness asks it over a socket to start programs and to send signals; it reports each start, each stop by SIGSTOP, and each
+end with the kernel's own exit code. In mode `exec` a child becomes a new interpreter, in mode `fork` it calls the program's
+`main` in a copy of this process, which has the modules loaded: the same program, many times faster to start.
 
 No child outlives the harness. When the socket ends, however the harness died, every child and whatever it left behind is
 killed; a child dies with the spawner (Linux), has a session of its own, and takes its process group with it when it ends.
@@ -116,12 +116,17 @@ class Spawner:
     def _reap(self) -> None:
         while True:
             try:
-                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                changed = os.waitid(os.P_ALL, 0, os.WEXITED | os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
                 return
-            if ended is None:
+            if changed is None:
                 return
-            pid = ended.si_pid
+            pid = changed.si_pid
+            if changed.si_code == os.CLD_STOPPED:
+                os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG)
+                if pid in self._children:
+                    self._send(event="stopped", number=self._children[pid])
+                continue
             number = self._children.pop(pid, None)
             if number is not None:
                 _kill_group(pid)

@@ -18,8 +18,9 @@ from typing import TextIO
 from outbox.errors import BadInput
 from scenarios.engine import evidence
 from scenarios.engine.progress import Progress, shown
-from scenarios.engine.runner import Bounds, ScenarioResult, ScenarioRunner
+from scenarios.engine.runner import ScenarioResult, ScenarioRunner
 from scenarios.engine.sources import source_hashes
+from scenarios.engine.steps import Bounds
 from scenarios.engine.supervisor import Supervisor
 from scenarios.errors import EvidenceIncomplete, Interrupted
 from scenarios.model import Scenario

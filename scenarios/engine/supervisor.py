@@ -22,7 +22,7 @@ from scenarios.engine.output import Output
 from scenarios.errors import HarnessBug
 
 # What a fork child finds loaded. An entry that is missing here still works, more slowly.
-PRELOADED = ("outbox.producer", "outbox.dispatcher", "receivers", "scenarios.client")
+PRELOADED = ("outbox.producer", "outbox.dispatcher", "receivers", "scenarios.client", "scenarios.relay", "scenarios.prefixes")
 CLOSE_SECONDS = 15.0
 _READ_BYTES = 1 << 16
 
@@ -62,6 +62,7 @@ class Child:
         self.pid = 0
         self.started = 0.0
         self.was_started: asyncio.Future[None] = loop.create_future()
+        self.stopped_or_ended = asyncio.Event()
         self.ended: asyncio.Future[Ending] = loop.create_future()
 
     @property
@@ -76,6 +77,12 @@ class Child:
             await self.stdout.complete.wait()
             await self.stderr.complete.wait()
             return ending
+
+    async def wait_stopped(self, timeout_seconds: float) -> bool:
+        """Wait until the process is stopped by SIGSTOP. False if it ended instead. Raises TimeoutError."""
+        async with asyncio.timeout(timeout_seconds):
+            await self.stopped_or_ended.wait()
+        return self.running
 
     async def wait_ready(self, timeout_seconds: float) -> str | None:
         """Wait for the READY line and return it, or None if the process ended without one. Raises TimeoutError."""
@@ -157,6 +164,8 @@ class Supervisor:
     def signal(self, child: Child, number: signal.Signals) -> None:
         """Send a signal to a child; harmless if it has ended."""
         if child.running:
+            if number == signal.SIGCONT:
+                child.stopped_or_ended.clear()
             self._send({"do": "signal", "number": child.number, "signal": int(number)}, [])
 
     def _send(self, message: Mapping[str, Any], descriptors: Sequence[int]) -> None:
@@ -185,6 +194,9 @@ class Supervisor:
             child.pid, child.started = event["pid"], event["monotonic"]
             child.was_started.set_result(None)
             return
+        child.stopped_or_ended.set()
+        if event["event"] == "stopped":
+            return
         number = event["signal"]
         child.ended.set_result(
             Ending(
@@ -203,6 +215,7 @@ class Supervisor:
         asyncio.get_running_loop().remove_reader(self._control)
         error = HarnessBug("the spawner ended unexpectedly; its own message, if any, stands above")
         for child in self._children.values():
+            child.stopped_or_ended.set()
             for future in (child.was_started, child.ended):
                 if not future.done():
                     future.set_exception(error)

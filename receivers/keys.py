@@ -1,0 +1,42 @@
+"""The journal `keys`: a registry of keys that is a file of its own, beside the effects. That there are two files is the mistake
+that two counterexamples show; the keyed receiver has one.
+"""
+
+from pathlib import Path
+
+from outbox import journal
+from receivers.ledger import Effect
+
+KEYS = journal.declare("keys", "key")
+
+
+class KeyRegistry:
+    """Keys and the effects that they stand for. Raises as `outbox.journal` does."""
+
+    def __init__(self, directory: Path) -> None:
+        self._journal = KEYS.open(directory)
+
+    def find(self, key: str) -> Effect | None:
+        """What `key` was recorded with, or None."""
+        record = self._journal.find("key", key)
+        if record is None:
+            return None
+        data = record.data
+        return Effect(data["effect"], data["fingerprint"], data["status"], journal.payload_bytes(data["result"]))
+
+    def record(self, key: str, effect: Effect) -> None:
+        """Make the key durable, with the result that is replayed for it."""
+        self._journal.append(
+            "key",
+            key,
+            {
+                "effect": effect.id,
+                "fingerprint": effect.fingerprint,
+                "status": effect.status,
+                "result": journal.payload(effect.result),
+            },
+        )
+
+    def close(self) -> None:
+        """Give the registry up."""
+        self._journal.close()

@@ -1,0 +1,175 @@
+"""A relay between sender and receiver that breaks chosen exchanges at chosen places. An instrument, not under study.
+
+    python -m scenarios.relay --dir DIR --port PORT --upstream http://127.0.0.1:PORT [--fault CONNECTION:NAME[:PLACE] …]
+
+Connections are counted from 1 in the order in which they are accepted; each carries one request. What was done to it is
+recorded in the journal `exchanges`. The relay never waits for time to pass: it reads whole messages, cuts them, and waits for
+the other side's end. Prints READY as the receivers do; SIGTERM ends it with exit code 0.
+"""
+
+import argparse
+import asyncio
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from outbox import journal
+from outbox.errors import BadInput, reported
+from outbox.transport import loopback_url
+from receivers.server import listen
+from scenarios.wire import PLAIN, Fault, parse, split_at
+
+EXCHANGES = journal.declare("exchanges", "exchange", under_study=False)
+MAX_MESSAGE_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Bytes of one exchange: of the request as sent, what of it went on, of the response as received, what of it went back."""
+
+    request: int
+    request_forwarded: int
+    response: int
+    response_forwarded: int
+
+
+class Relay:
+    """Carries requests to `upstream` and responses back, and does `faults` to the connections that they name."""
+
+    def __init__(self, directory: Path, upstream: str, faults: Mapping[int, Fault]) -> None:
+        journal.make_directory(directory)
+        self._journal = EXCHANGES.open(directory)
+        self._upstream = upstream
+        self._faults = faults
+        self._connections = sum(1 for _ in EXCHANGES.read(directory))
+
+    def close(self) -> None:
+        """Give the journal up."""
+        self._journal.close()
+
+    async def connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection of a sender."""
+        self._connections += 1
+        number = self._connections
+        fault = self._faults.get(number, PLAIN)
+        try:
+            request = await _read_message(reader)
+            forwarded = _part(request, fault, "request")
+            response = b""
+            for _ in range(fault.times):
+                response = await self._upstream_exchange(forwarded) or response
+            back = self._back(request, response, forwarded, fault)
+            exchange = Exchange(len(request), len(forwarded) if fault.times else 0, len(response), len(back))
+            self._record(number, fault, exchange)
+            if fault.hold:
+                await reader.read()  # until the sender has given up
+            writer.write(back)
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass  # the sender or the receiver died: the ends of the connections tell the other one
+        finally:
+            _end(writer, reset=fault.reset)
+
+    def _back(self, request: bytes, response: bytes, forwarded: bytes, fault: Fault) -> bytes:
+        if fault.answer is not None:
+            return fault.answer.replace(b"{upstream}", self._upstream.encode())
+        if fault.hold or (fault.side == "request" and fault.place is not None):
+            return b""  # a request that was broken off gets no answer, even if it had reached the receiver whole
+        return _part(response, fault, "response")
+
+    async def _upstream_exchange(self, request: bytes) -> bytes:
+        if not request:
+            return b""
+        host, _, port = self._upstream.removeprefix("http://").partition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        try:
+            writer.write(request)
+            if _is_partial(request):
+                writer.write_eof()
+            return await reader.read()  # to its end: by then the receiver has done what it does
+        except ConnectionError:
+            return b""
+        finally:
+            writer.close()
+
+    def _record(self, number: int, fault: Fault, exchange: Exchange) -> None:
+        data = {
+            "fault": fault.name,
+            "request_bytes": exchange.request,
+            "request_forwarded_bytes": exchange.request_forwarded,
+            "response_bytes": exchange.response,
+            "response_forwarded_bytes": exchange.response_forwarded,
+        }
+        self._journal.append("exchange", f"connection-{number}", data)
+
+
+def _part(message: bytes, fault: Fault, side: str) -> bytes:
+    if fault.side != side or fault.place is None or not message:
+        return message
+    return message[: split_at(message, fault.place)]
+
+
+def _is_partial(request: bytes) -> bool:
+    headers, blank, body = request.partition(b"\r\n\r\n")
+    return not blank or len(body) < _content_length(headers)
+
+
+def _content_length(headers: bytes) -> int:
+    for line in headers.split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            return int(value)
+    return 0
+
+
+async def _read_message(reader: asyncio.StreamReader) -> bytes:
+    headers = await reader.readuntil(b"\r\n\r\n")
+    return headers + await reader.readexactly(_content_length(headers))
+
+
+def _end(writer: asyncio.StreamWriter, *, reset: bool) -> None:
+    if reset:
+        connection = writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.close()
+
+
+async def run(directory: Path, port: int, upstream: str, faults: Mapping[int, Fault]) -> None:
+    """Relay until SIGTERM or SIGINT. Raises LockHeld, DamagedJournal and MachineRefused before the READY line."""
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    listener = listen(port)
+    relay = Relay(directory, upstream, faults)
+    server = await asyncio.start_server(relay.connection, sock=listener, limit=MAX_MESSAGE_BYTES)
+    async with server:
+        print(f"READY 127.0.0.1:{listener.getsockname()[1]}", flush=True)
+        await stopped.wait()
+    relay.close()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Process entry; see the module for the exit codes."""
+    parser = argparse.ArgumentParser(prog="python -m scenarios.relay", description="Break chosen exchanges at chosen places.")
+    parser.add_argument("--dir", type=Path, required=True)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--upstream", required=True, metavar="URL")
+    parser.add_argument("--fault", action="append", default=[], metavar="CONNECTION:NAME[:PLACE]")
+    given = parser.parse_args(argv)
+
+    def serve() -> int:
+        if not 0 <= given.port <= 65535:
+            raise BadInput(f"--port {given.port}: expected 0 to 65535")
+        faults = dict(parse(text) for text in given.fault)
+        asyncio.run(run(given.dir, given.port, loopback_url(given.upstream), faults))
+        return 0
+
+    return reported("relay", serve)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
