@@ -1,0 +1,1 @@
+"""The independent audit: standard library only, and nothing of the harness that it judges."""

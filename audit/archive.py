@@ -1,0 +1,134 @@
+"""One archive, from the first look to its verdict.
+
+`audit_archive` reads everything once, runs every check and returns a `Report`. The order matters only where one check
+needs what another gathered: the manifest says what was selected, the processes say which journals there must be, and
+the journals say what everything else has to agree with.
+"""
+
+from __future__ import annotations
+
+import os
+
+from audit import checkpoints, inventory, ledger, order, outbox, passes, processes, protocol, results, volatile, wire
+from audit.case import Case, gather
+from audit.checkpoints import say
+from audit.expectations import EXPECTATIONS
+from audit.files import Tree
+from audit.findings import FAIL, PASS, UNKNOWN, Findings
+from audit.shapes import LIST, exactly, holds
+from audit.strict_json import Malformed, parse_document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from audit.findings import Finding
+    from audit.shapes import Shape
+
+MANIFEST, PROCESSES, RESULTS, TABLES = "manifest.json", "processes.json", "results.json", "tables.md"
+DOCUMENT: Shape = {"format": exactly("halt23.processes"), "format_version": exactly(1), "processes": LIST}
+
+
+class Report:
+    """What the audit has to say about one directory."""
+
+    __slots__ = ("catalogue", "findings", "left_out", "path", "totals", "verdict")
+
+    def __init__(self, path: str, verdict: str, findings: Findings, totals: dict[str, int], catalogue: int) -> None:
+        self.path = path
+        self.verdict = verdict
+        self.findings: list[Finding] = findings.items
+        self.left_out = findings.left_out
+        self.totals = totals
+        self.catalogue = catalogue
+
+
+def audit_archive(path: str, root: str) -> Report:
+    """Audit one archive against itself, the audit's table and the checkout at `root`."""
+    findings = Findings()
+    if not os.path.lexists(os.path.join(path, MANIFEST)):
+        findings.add(MANIFEST, "", "is missing: the run was interrupted, or the archive is not whole")
+        return Report(path, UNKNOWN, findings, {}, 0)
+    tree = Tree(path, findings)
+    manifest = _document(tree, MANIFEST)
+    recorded = _document(tree, PROCESSES)
+    claimed = _document(tree, RESULTS)
+    totals: dict[str, int] = {}
+    catalogue = 0
+    if manifest is not None and protocol.well_formed(manifest, findings.about(MANIFEST)):
+        catalogue = len(manifest["protocol"]["scenarios"])
+        cases = _cases(manifest, recorded, tree, findings)
+        for case in cases:
+            _scenario(case)
+        totals = _totals(cases)
+        if claimed is not None:
+            results.check(claimed, cases, totals, findings.about(RESULTS))
+        tables = tree.read(TABLES) if TABLES in tree.sizes else None
+        if tables is not None:
+            results.check_tables(tables, cases, findings.about(TABLES))
+        expected = {PROCESSES, RESULTS, TABLES}.union(*[case.files for case in cases])
+        inventory.check_files(tree, manifest["files"], expected, findings)
+        inventory.check_sources(root, manifest["sources"], findings)
+    return Report(path, FAIL if findings.items else PASS, findings, totals, catalogue)
+
+
+def _document(tree: Tree, name: str) -> dict[str, Any] | None:
+    if name not in tree.sizes:
+        tree.findings.add(name, "", "is missing, or no regular file")
+        return None
+    data = tree.read(name)
+    if data is None:
+        return None
+    try:
+        return parse_document(data)
+    except Malformed as problem:
+        tree.findings.add(name, "", f"cannot be read: {problem}")
+        return None
+
+
+def _cases(manifest: dict[str, Any], recorded: dict[str, Any] | None, tree: Tree, findings: Findings) -> list[Case]:
+    """The selected scenarios, each with its own process records."""
+    note = findings.about(PROCESSES)
+    plans = protocol.selected(manifest, findings.about(MANIFEST))
+    records: list[dict[str, Any]] = []
+    if recorded is not None and holds(recorded, DOCUMENT, note, ""):
+        records = processes.readable(recorded, note)
+    names = [f"{plan['section']}/{plan['name']}" for plan in plans]
+    processes.hold_order(records, names, note)
+    volatile.check_pids(records, note)
+    by_scenario: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    for record in records:
+        by_scenario.get(record["scenario"], []).append(record)
+    return [Case(plan, EXPECTATIONS.get(name), by_scenario[name], tree) for plan, name in zip(plans, names, strict=True)]
+
+
+def _scenario(case: Case) -> None:
+    """Every check of one scenario."""
+    gather(case)
+    processes.check(case)
+    volatile.check_ports(case)
+    volatile.check_clock(case)
+    outbox.check(case)
+    ledger.check(case)
+    begun = wire.requests(case)
+    wire.check(case, begun)
+    passes.check(case, begun)
+    order.check(case, begun)
+    checkpoints.check(case, begun)
+    counts, planned = case.counts(), case.plan["expected"]
+    wanted = {
+        "the protocol": tuple(planned[name] for name in ("effects", "receipts", "history", "arrivals")),
+        "the audit's own table": case.expectation.counts if case.expectation else counts,
+    }
+    for source, expected in wanted.items():
+        if counts != expected:
+            case.note("counts", f"the journals have {say(counts)}, but {source} expects {say(expected)}")
+
+
+def _totals(cases: list[Case]) -> dict[str, int]:
+    return {
+        "scenarios": len(cases),
+        "processes": sum(len(case.processes) for case in cases),
+        "requests": sum(case.counts()[3] for case in cases),
+        "records": sum(case.records() for case in cases),
+    }

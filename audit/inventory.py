@@ -1,0 +1,103 @@
+"""Completeness: the files of the archive against the manifest, and the manifest's sources against the checkout.
+
+Nothing missing, nothing extra: what lies on the disk, what the manifest lists and what the processes of the selected
+scenarios must have left are the same set of paths, with the bytes and hashes that the manifest gives. The sources are
+those of the checkout that holds the audit, with CR LF turned into LF before hashing.
+"""
+
+from __future__ import annotations
+
+import os
+
+from audit.files import Unreadable, hash_source
+from audit.findings import plain, show
+from audit.shapes import COUNT, SHA, holds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from audit.files import Tree
+    from audit.findings import Findings
+
+MANIFEST = "manifest.json"
+SOURCE_FOLDERS = ("outbox", "receivers", "scenarios")
+SOURCE_FILES = ("run.py",)
+
+
+def check_files(tree: Tree, listed: dict[str, Any], expected: set[str], findings: Findings) -> None:
+    """Disk, manifest and scenarios name the same files; size and hash are the listed ones."""
+    for name in sorted(tree.sizes):
+        if name not in expected and name != MANIFEST:
+            findings.add(plain(name), "", "is an extra file: no process of the selected scenarios leaves it")
+        if name not in tree.digests:
+            tree.read(name)
+        if name != MANIFEST:
+            _listed(name, listed, tree, findings)
+    for name in listed:
+        if name not in tree.sizes:
+            findings.add(plain(name), "", "is listed in manifest.json, but the file is missing")
+        if name not in expected:
+            findings.add(MANIFEST, f"files {show(name)}", "is listed, but no process of the selected scenarios leaves it")
+    for name in sorted(expected - tree.sizes.keys()):
+        if name not in listed:
+            findings.add(plain(name), "", "is missing, and manifest.json does not list it")
+
+
+def _listed(name: str, listed: dict[str, Any], tree: Tree, findings: Findings) -> None:
+    if name not in listed:
+        findings.add(plain(name), "", "is an extra file: manifest.json does not list it")
+        return
+    place = f"files {show(name)}"
+    if not holds(listed[name], {"bytes": COUNT, "sha256": SHA}, findings.about(MANIFEST), place):
+        return
+    if name not in tree.digests:
+        return
+    size, actual = tree.digests[name]
+    if listed[name]["bytes"] != size:
+        findings.add(plain(name), "", f"has {size} bytes, but manifest.json lists {listed[name]['bytes']}")
+    if listed[name]["sha256"] != actual:
+        findings.add(plain(name), "", f"has the SHA-256 {actual}, but manifest.json lists {listed[name]['sha256']}")
+
+
+def check_sources(root: str, listed: dict[str, str], findings: Findings) -> None:
+    """The sources that ran are the sources of this checkout."""
+    present = sources(root)
+    for name in sorted(present.keys() | listed.keys()):
+        place = f"sources {show(name)}"
+        if name not in present:
+            findings.add(MANIFEST, place, "is listed, but this checkout has no such source")
+        elif name not in listed:
+            findings.add(MANIFEST, place, "is a source of this checkout, but is not listed")
+        else:
+            try:
+                actual = hash_source(present[name])
+            except Unreadable as error:
+                findings.add(MANIFEST, place, f"the checkout's file {error}")
+                continue
+            if actual != listed[name]:
+                findings.add(MANIFEST, place, f"is {listed[name]}, but this checkout's file has {actual}: another version ran")
+
+
+def sources(root: str) -> dict[str, str]:
+    """The sources of a checkout: relative path to real path; caches and hidden names are none."""
+    found: dict[str, str] = {}
+    for name in SOURCE_FILES:
+        path = os.path.join(root, name)
+        if os.path.lexists(path):
+            found[name] = path
+    folders = [name + "/" for name in SOURCE_FOLDERS]
+    while folders:
+        folder = folders.pop()
+        try:
+            with os.scandir(os.path.join(root, folder)) as entries:
+                for entry in entries:
+                    if entry.name == "__pycache__" or entry.name.startswith("."):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(f"{folder}{entry.name}/")
+                    else:
+                        found[folder + entry.name] = entry.path
+        except OSError:
+            continue
+    return found

@@ -1,0 +1,114 @@
+"""`results.json` and `tables.md`, the conveniences: both must say what the journals say, and nothing else.
+
+Counts, checks and totals are compared with the ones that were re-derived; sentences with the protocol; verdicts and
+problems must be those of a run in which everything came out as declared. The rows of `tables.md` are read cell by
+cell; what stands around the tables is not looked at.
+"""
+
+from __future__ import annotations
+
+from audit.checkpoints import say
+from audit.expectations.words import COUNTED
+from audit.findings import show
+from audit.protocol import COUNTS
+from audit.shapes import COUNT, FLAG, LIST, NAME, OBJECT, TEXT, exactly, holds, list_of, one_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from audit.case import Case
+    from audit.findings import Note
+    from audit.shapes import Shape
+
+VERDICT = one_of("PASS", "FAIL")
+RESULTS: Shape = {
+    "format": exactly("halt23.results"), "format_version": exactly(1), "scenarios": LIST, "totals": OBJECT,
+    "verdict": VERDICT,
+}  # fmt: skip
+SCENARIO: Shape = {
+    "scenario": NAME, "shows": TEXT, "counterexample": FLAG, "expected": OBJECT, "counts": OBJECT, "checks": LIST,
+    "problems": list_of(TEXT), "verdict": VERDICT,
+}  # fmt: skip
+CHECK: Shape = {"name": NAME, "expected": OBJECT, "counts": OBJECT}
+TOTALS: Shape = dict.fromkeys(("scenarios", "processes", "requests", "records"), COUNT)
+
+
+def check(document: dict[str, Any], cases: list[Case], totals: dict[str, int], note: Note) -> None:
+    """Hold results.json against the journals, the protocol and the totals."""
+    if not holds(document, RESULTS, note, ""):
+        return
+    if document["verdict"] != "PASS":
+        note("verdict", f"is {show(document['verdict'])}, expected 'PASS'")
+    if holds(document["totals"], TOTALS, note, "totals"):
+        for name, wanted in totals.items():
+            if document["totals"][name] != wanted:
+                note(f"totals.{name}", f"is {document['totals'][name]}, but the archive has {wanted}")
+    entries = document["scenarios"]
+    if len(entries) != len(cases):
+        note("scenarios", f"has {len(entries)} entries, but {len(cases)} scenarios were selected")
+    for number, (entry, case) in enumerate(zip(entries, cases, strict=False)):
+        _entry(entry, case, note, f"scenarios[{number}]")
+
+
+def _entry(entry: Any, case: Case, note: Note, place: str) -> None:
+    if not holds(entry, SCENARIO, note, place):
+        return
+    for member, wanted in (
+        ("scenario", case.name),
+        ("shows", case.plan["shows"]),
+        ("counterexample", case.plan["counterexample"]),
+        ("expected", case.plan["expected"]),
+        ("problems", []),
+        ("verdict", "PASS"),
+    ):
+        if entry[member] != wanted:
+            note(f"{place}.{member}", f"is {show(entry[member])}, expected {show(wanted)}")
+    _counts(entry["counts"], case.counts(), note, f"{place}.counts")
+    planned = [step for step in case.plan["steps"] if step["do"] == "check"]
+    if len(entry["checks"]) != len(planned):
+        note(f"{place}.checks", f"has {len(entry['checks'])} entries, but the protocol has {len(planned)} checks")
+    for number, (check_entry, step) in enumerate(zip(entry["checks"], planned, strict=False)):
+        where = f"{place}.checks[{number}]"
+        if not holds(check_entry, CHECK, note, where):
+            continue
+        for member, wanted in (("name", step["name"]), ("expected", step["counts"])):
+            if check_entry[member] != wanted:
+                note(f"{where}.{member}", f"is {show(check_entry[member])}, but the protocol has {show(wanted)}")
+        _counts(check_entry["counts"], case.checkpoints.get(step["name"], (0, 0, 0, 0)), note, f"{where}.counts")
+
+
+def _counts(claimed: Any, derived: tuple[int, int, int, int], note: Note, place: str) -> None:
+    if holds(claimed, COUNTS, note, place):
+        counts = tuple(claimed[name] for name in COUNTED)
+        if counts != derived:
+            note(place, f"is {say(counts)}, but the journals have {say(derived)}")
+
+
+def check_tables(data: bytes, cases: list[Case], note: Note) -> None:
+    """Every selected scenario has its one row, in order, with the counts of the journals."""
+    try:
+        lines = data.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        note("", f"is not UTF-8 at byte {error.start + 1}")
+        return
+    if data.startswith(b"\xef\xbb\xbf") or b"\r" in data or b"\0" in data or not data.endswith(b"\n"):
+        note("", "has a byte order mark, a carriage return or a NUL, or does not end with a newline")
+    rows = [(number, line) for number, line in enumerate(lines, 1) if line.lstrip().startswith("|") and "`" in line]
+    found = []
+    by_name = {case.plan["name"]: case for case in cases}
+    for number, line in rows:
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        name = cells[0].split("`")[1] if cells[0].startswith("`") else ""
+        case = by_name.get(name)
+        if case is None:
+            note(f"tables.md:{number}", f"is the row of {show(name)}, which is none of the selected scenarios")
+            continue
+        found.append(name)
+        wanted = [str(count) for count in case.counts()]
+        if cells[1:5] != wanted:
+            note(f"tables.md:{number}", f"has the counts {show(cells[1:5])}, but the journals have {show(wanted)}")
+        if ("counterexample" in cells[0].lower()) != case.plan["counterexample"]:
+            note(f"tables.md:{number}", "names a counterexample where there is none, or does not name one")
+    if found != list(by_name):
+        note("", f"has the rows {show(found)}, expected one for each of {show(list(by_name))}")
