@@ -12,9 +12,12 @@ def render(results: Sequence[ScenarioResult], introductions: dict[str, str]) -> 
     """Markdown text. The counts are those that were found, not those that were expected."""
     parts = ["# Scenario tables\n"]
     for section, members in groupby(results, key=lambda result: result.scenario.section):
-        rows = [_row(result) for result in members]
-        parts.append("\n".join([f"## {section.capitalize()}", "", introductions[section], "", _HEAD, *rows, ""]))
-    parts.append(_totals(results))
+        chosen = list(members)
+        rows = [_row(result) for result in chosen]
+        parts.append(
+            "\n".join([f"## {section.capitalize()}", "", introductions[section], "", _HEAD, *rows, "", _totals(chosen)])
+        )
+    parts.append(f"## Altogether\n\n{_totals(results)}")
     return "\n".join(parts)
 
 
@@ -34,4 +37,5 @@ def _row(result: ScenarioResult) -> str:
 def _totals(results: Sequence[ScenarioResult]) -> str:
     processes = sum(len(result.processes) for result in results)
     requests = sum(result.counts.arrivals for result in results if result.counts)
-    return f"{len(results)} scenarios, {processes} child processes, {requests} requests.\n"
+    counterexamples = sum(result.scenario.counterexample for result in results)
+    return f"{len(results)} scenarios (of these {counterexamples} counterexamples), {processes} child processes, {requests} requests.\n"
