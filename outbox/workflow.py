@@ -9,13 +9,14 @@ least once; that it is applied once is the receiver's part of the agreement (a k
 """
 
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from outbox import faults, journal
-from outbox.errors import BadInput
+from outbox.errors import BadInput, DamagedJournal
 from outbox.journal import Record
 from outbox.outcome import Delivered, NotDelivered, Outcome
 
@@ -73,26 +74,34 @@ def submit(directory: Path, intention: Intention, *, wait_seconds: float = 10.0)
 
 
 def intentions(directory: Path) -> Iterator[Intention]:
-    """All intentions of `directory` as a stream, oldest first."""
+    """All intentions of `directory` as a stream, oldest first. Raises DamagedJournal also for one that is not whole."""
     for record in INTENTIONS.read(directory):
-        data = record.data
-        yield Intention(data["key"], data["route"], journal.payload_bytes(data["body"]))
+        try:
+            intention = Intention(record.data["key"], record.data["route"], journal.payload_bytes(record.data["body"]))
+            _check(intention)
+            whole = record.id == intention.key and record.data["fingerprint"] == intention.fingerprint
+        except (KeyError, TypeError, ValueError, BadInput) as error:
+            raise DamagedJournal(f"{INTENTIONS.path(directory)}, line {record.sequence}: no intention: {error!r}") from None
+        if not whole:
+            raise DamagedJournal(f"{INTENTIONS.path(directory)}, line {record.sequence}: its key or fingerprint is not its own")
+        yield intention
 
 
 class Workflow:
     """The dispatcher's journals of one directory, owned for appending. The caller holds `dispatcher.lock`."""
 
     def __init__(self, directory: Path) -> None:
-        self._attempts = ATTEMPTS.open(directory)
-        self._receipts = RECEIPTS.open(directory)
-        self._history = HISTORY.open(directory)
+        with ExitStack() as opened:  # all of them or none
+            self._attempts = opened.enter_context(ATTEMPTS.open(directory))
+            self._receipts = opened.enter_context(RECEIPTS.open(directory))
+            self._history = opened.enter_context(HISTORY.open(directory))
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for each in (self._attempts, self._receipts, self._history):
-            each.close()
+        self._opened.close()
 
     def receipt(self, intention: Intention) -> Record | None:
         """The receipt of `intention`, if its result came back and was recorded."""
@@ -148,11 +157,13 @@ class Workflow:
 
 def _check(intention: Intention) -> None:
     key, route = intention.key, intention.route
+    if not (isinstance(key, str) and isinstance(route, str)):
+        raise BadInput("key and route are text")
     if not (0 < len(key) <= MAX_KEY_CHARACTERS and _is_visible_ascii(key)):
         raise BadInput(f"key {key!r} is not 1 to {MAX_KEY_CHARACTERS} visible ASCII characters")
     if not (route.startswith("/") and not route.startswith("//") and len(route) <= MAX_ROUTE_CHARACTERS):
         raise BadInput(f"route {route!r} is not a path of at most {MAX_ROUTE_CHARACTERS} characters that begins with one /")
-    if not _is_visible_ascii(route) or "#" in route:
+    if not _is_visible_ascii(route) or "#" in route or route.endswith("?"):
         raise BadInput(f"route {route!r} holds characters that a request line cannot carry; percent-encode them")
     if len(intention.body) > MAX_BODY_BYTES:
         raise BadInput(f"the body has {len(intention.body)} bytes, at most {MAX_BODY_BYTES} can be sent")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from outbox import faults
-from outbox.errors import Halt23Error
+from outbox.errors import BadInput, Halt23Error
 from scenarios.engine.counts import CHECKPOINTS, count, count_records, journals
 from scenarios.engine.ports import Ports
 from scenarios.engine.processes import Process
@@ -104,6 +104,8 @@ class ScenarioRunner:
     async def _launch(self, number: int, program: Program, halt_at: str | None) -> Process:
         if any(each.name == program.process and each.child.running for each in self._result.processes):
             raise StepFailed(f"{program.process} is running already; the scenario lacks a step that ends it")
+        if halt_at:
+            _known(halt_at)
         substitutions = {
             f"{name}.port": str(self._ports.of(name)) for text in program.arguments for name in _PORT.findall(text)
         }
@@ -115,21 +117,42 @@ class ScenarioRunner:
         self._result.processes.append(process)
         return process
 
-    def _running(self, name: str) -> Process:
+    def _latest(self, name: str) -> Process:
         for process in reversed(self._result.processes):
-            if process.name == name and process.child.running:
+            if process.name == name:
                 return process
-        raise StepFailed(f"no process named {name} is running; the scenario lacks a step that starts it, or it ended early")
+        raise StepFailed(f"no process named {name} is running; the scenario lacks a step that starts it")
+
+    def _running(self, name: str) -> Process:
+        process = self._latest(name)
+        if not process.child.running:
+            raise StepFailed(f"{process} is expected to be running, but it ended with {process.child.ended.result()}")
+        return process
 
     async def _end(self, process: Process, seconds: float) -> Ending:
         """Wait for the end of `process`; past the bound, kill it and fail."""
         try:
             return await process.child.wait(seconds)
         except TimeoutError:
-            process.ended_by = "harness"
-            self._supervisor.signal(process.child, signal.SIGKILL)
-            await process.child.wait(self._bounds.stop_seconds)
+            if not process.child.running:
+                process.child.drop_output()
+                raise StepFailed(
+                    f"{process} ended with {process.child.ended.result()}, but its output was still open after {seconds:g} s: "
+                    "a process that it left behind holds it"
+                ) from None
+            await self._kill_now(process)
             raise StepFailed(f"{process}: expected its end within {seconds:g} s, but it went on and was killed") from None
+
+    async def _kill_now(self, process: Process) -> None:
+        """End a process that no step ends. Raises HarnessBug if that cannot be done."""
+        process.ended_by = "harness"
+        self._supervisor.signal(process.child, signal.SIGKILL)
+        try:
+            await process.child.wait_ended(self._bounds.stop_seconds)
+        except TimeoutError:
+            raise HarnessBug(f"{process} (pid {process.child.pid}) cannot be killed") from None
+        finally:
+            process.child.drop_output()
 
     async def _start(self, number: int, step: Start) -> None:
         process = await self._launch(number, step.program, step.halt_at)
@@ -148,7 +171,7 @@ class ScenarioRunner:
         await self._expect_exit(process, step.exit_code)
 
     async def _await(self, number: int, step: Await) -> None:
-        process = self._running(step.process)
+        process = self._latest(step.process)
         process.expect_code(step.exit_code)
         await self._expect_exit(process, step.exit_code)
 
@@ -198,14 +221,22 @@ class ScenarioRunner:
     async def _end_leftovers(self, failed: bool) -> None:
         for process in self._result.processes:
             if process.child.running:
-                process.ended_by = "harness"
-                self._supervisor.signal(process.child, signal.SIGKILL)
-                try:
-                    await process.child.wait(self._bounds.stop_seconds)
-                except TimeoutError:
-                    raise HarnessBug(f"{process} (pid {process.child.pid}) cannot be killed") from None
+                await self._kill_now(process)
                 if not failed:
                     self._problem(f"{process} was left running at the end; the scenario lacks a step that ends it")
+            elif not failed:
+                self._hold_to_declaration(process)
+
+    def _hold_to_declaration(self, process: Process) -> None:
+        """What no step has looked at: an end that none expected, and a point that was armed in vain."""
+        ending = process.child.ended.result()
+        if process.expected_code is None and process.expected_signal is None:
+            self._problem(f"{process} ended by itself with {ending}, which no step expects{process.last_words()}")
+        elif process.halt_at and ending.exit_code != faults.HALT_EXIT_CODE:
+            self._problem(
+                f"{process} was armed to halt at {process.halt_at}: expected exit code {faults.HALT_EXIT_CODE}, "
+                f"actual {ending}; the armed point was not reached"
+            )
 
     def _count(self, *, compare: bool) -> None:
         try:
@@ -216,3 +247,10 @@ class ScenarioRunner:
             return
         if compare and self._result.counts != self._scenario.expected:
             self._problem(f"expected {self._scenario.expected}, actual {self._result.counts}")
+
+
+def _known(halt_at: str) -> None:
+    try:
+        faults.parse(halt_at)
+    except BadInput as error:
+        raise StepFailed(str(error)) from None
