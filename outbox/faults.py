@@ -69,7 +69,7 @@ def declare(name: str, meaning: str) -> str:
 def declare_write(name: str, what: str, *, torn: bool = True, synced: bool = True) -> WritePoints:
     """Declare the points around the durable write `name` of `what`; see DESIGN section 3 for the four stages."""
     return WritePoints(
-        before=declare(f"{name}.before", f"nothing of {what} is written"),
+        before=declare(f"{name}.before", f"{what} is not written yet"),
         torn=declare(f"{name}.torn", f"half of the bytes of {what} are in the file") if torn else None,
         written=declare(f"{name}.written", f"{what} is written, not yet synced"),
         synced=declare(f"{name}.synced", f"{what} is written and synced") if synced else None,

@@ -46,15 +46,29 @@ def lock(descriptor: int, path: Path, wait_seconds: float = 0) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        # flock has no bound of its own: a thread waits for it, and the bound is on the thread.
-        waiter = threading.Thread(target=fcntl.flock, args=(descriptor, fcntl.LOCK_EX), daemon=True)
-        if wait_seconds > 0:
-            waiter.start()
-            waiter.join(wait_seconds)
-        if wait_seconds <= 0 or waiter.is_alive():
+        if wait_seconds <= 0 or not _lock_within(descriptor, wait_seconds):
             raise LockHeld(
                 f"{path}: another process holds its lock (waited {wait_seconds:g} s); let it end, or use another directory"
             ) from None
+
+
+def _lock_within(descriptor: int, seconds: float) -> bool:
+    """Wait for the lock. flock has no bound of its own: a thread waits for it, and the bound is on the thread."""
+    outcome: list[OSError | None] = []
+
+    def wait() -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            outcome.append(None)
+        except OSError as error:
+            outcome.append(error)
+
+    waiter = threading.Thread(target=wait, daemon=True)
+    waiter.start()
+    waiter.join(seconds)
+    if outcome and outcome[0] is not None:
+        raise outcome[0]
+    return bool(outcome)
 
 
 def refused(path: Path, what: str, error: OSError) -> MachineRefused:

@@ -26,6 +26,7 @@ from outbox.record import (
     BadRecord,
     Record,
     canonical,
+    check_shape,
     decode,
     encode,
     fingerprint,
@@ -99,8 +100,8 @@ def declare(name: str, *types: str, synced: bool = True, under_study: bool = Tru
     return JournalSpec(
         name,
         {kind: faults.declare_write(f"{kind}.append", f"the {kind} record", synced=synced) for kind in types},
-        faults.declare_write(f"{name}.create", f"the empty journal {name}", torn=False, synced=synced),
-        faults.declare_write(f"{name}.repair", f"the cut of the torn tail of {name}", torn=False, synced=synced),
+        faults.declare_write(f"{name}.create", f"the new empty file {name}.jsonl", torn=False, synced=synced),
+        faults.declare_write(f"{name}.repair", f"the end of {name}.jsonl, its torn tail cut away,", torn=False, synced=synced),
         synced,
     )
 
@@ -153,6 +154,8 @@ class Journal:
         offset, length = place
         try:
             return decode(os.pread(self._descriptor, length, offset))
+        except OSError as error:
+            raise refused(self.path, "cannot be read", error) from error
         except BadRecord as reason:
             raise DamagedJournal(f"{self.path}: the record at byte {offset} was changed while it was open: {reason}") from None
 
@@ -164,25 +167,33 @@ class Journal:
         before; after a failed sync the journal must be opened again).
         """
         points = self._checked_points(record_type, record_id)
+        try:
+            check_shape(data)
+            line, checksum = encode(self._last, self._length + 1, record_type, record_id, data)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise BadInput(f"{self.path}: {record_type} {record_id!r} cannot be written as JSON: {error}") from None
         existing = self.find(record_type, record_id)
         if existing is not None:
             if canonical(existing.data) != canonical(data):
                 raise BadInput(f"{self.path}: {record_type} {record_id!r} is recorded with other content; it is not replaced")
             return existing
-        try:
-            line, checksum = encode(self._last, self._length + 1, record_type, record_id, data)
-        except (ValueError, TypeError, RecursionError) as error:
-            raise BadInput(f"{self.path}: {record_type} {record_id!r} cannot be written as JSON: {error}") from None
         if len(line) > MAX_LINE_BYTES:
             raise BadInput(f"{self.path}: {record_type} {record_id!r} has {len(line)} bytes, a record at most {MAX_LINE_BYTES}")
+        previous = self._last
+        faults.reach(points.before)
+        self._failed = "it was interrupted"  # stands unless everything up to the index ends well, or the file is cut back
         self._write(line, points)
-        self._index.add(record_type, record_id, self._end, len(line) - 1)
-        self._end += len(line)
+        offset, self._end = self._end, self._end + len(line)
         self._length += 1
-        previous, self._last = self._last, checksum
+        self._last = checksum
+        self._index.add(record_type, record_id, offset, len(line) - 1)
+        self._failed = None
+        faults.reach(points.synced)
         return Record(previous, self._length, record_type, record_id, data, checksum)
 
     def _checked_points(self, record_type: str, record_id: str) -> faults.WritePoints:
+        if self._descriptor < 0:
+            raise BadInput(f"{self.path}: the journal was closed; open it again")
         if self._failed:
             raise MachineRefused(f"{self.path}: an earlier write failed ({self._failed}); open the journal again")
         if record_type not in self.spec.types:
@@ -192,8 +203,6 @@ class Journal:
         return self.spec.types[record_type]
 
     def _write(self, line: bytes, points: faults.WritePoints) -> None:
-        faults.reach(points.before)
-        self._failed = "it was interrupted"  # stands unless the write ends in one of the ways below
         try:
             if faults.is_watched(points.torn):
                 half = len(line) // 2
@@ -208,8 +217,6 @@ class Journal:
         except OSError as error:
             self._cut_back()
             raise refused(self.path, "cannot be written", error) from error
-        self._failed = None
-        faults.reach(points.synced)
 
     def _sync(self) -> None:
         try:

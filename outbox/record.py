@@ -20,6 +20,7 @@ from typing import Any
 # One record stays readable by simple tools; a body that is larger belongs in a file of its own.
 MAX_LINE_BYTES = 16 * 1024 * 1024
 MAX_ID_CHARACTERS = 300
+MAX_DEPTH = 64
 
 _HEAD = b'{"sha256":"'
 _AFTER_SUM = b'",'
@@ -41,6 +42,17 @@ class Record:
 
 class BadRecord(ValueError):
     """A line is not the record that must stand there; the text says why. Internal: callers add the file and the line."""
+
+
+def check_shape(value: object, levels: int = MAX_DEPTH) -> None:
+    """Raise ValueError if `value` is nested deeper than every reader can follow, or if a member's name is no text."""
+    if isinstance(value, Mapping) and not all(isinstance(name, str) for name in value):
+        raise ValueError("a member's name is not text")
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    if levels == 0:
+        raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
+    for each in inner:
+        check_shape(each, levels - 1)
 
 
 def canonical(value: object) -> str:
@@ -73,9 +85,12 @@ def decode(line: bytes) -> Record:
         raise BadRecord(f"its checksum is {actual}, the line says {checksum}")
     try:
         value = json.loads(line)
-        return Record(value["previous"], value["sequence"], value["type"], value["id"], value["data"], checksum)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadRecord(f"it is not a record although its checksum is right: {error!r}") from None
+    except (ValueError, RecursionError) as error:
+        raise BadRecord(f"it cannot be read although its checksum is right: {error!r}") from None
+    match value:
+        case {"previous": str(previous), "sequence": int(sequence), "type": str(kind), "id": str(name), "data": dict(data)}:
+            return Record(previous, sequence, kind, name, data, checksum)
+    raise BadRecord("its checksum is right, but its members are not those of a record")
 
 
 def decode_bound(line: bytes, previous: str, sequence: int) -> Record:

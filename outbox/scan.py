@@ -7,6 +7,8 @@ from typing import BinaryIO
 from outbox.errors import DamagedJournal
 from outbox.record import MAX_LINE_BYTES, BadRecord, Record, decode_bound, genesis, is_torn_beginning
 
+_BLOCK_BYTES = 1 << 20
+
 
 class Scan:
     """One pass over a journal's lines; afterwards `tail_bytes` and `lacks_newline` tell what stands behind the last record."""
@@ -28,7 +30,7 @@ class Scan:
             try:
                 record = self._decode(text, previous, sequence)
             except BadRecord as reason:
-                if not complete and is_torn_beginning(text, previous, sequence):
+                if not complete and self._is_torn_tail(text, previous, sequence):
                     self.tail_bytes = len(text)
                     return
                 raise DamagedJournal(
@@ -38,6 +40,12 @@ class Scan:
             self.lacks_newline = not complete
             yield record, offset, len(text)
             offset, previous, sequence = offset + len(line), record.sha256, sequence + 1
+
+    def _is_torn_tail(self, text: bytes, previous: str, sequence: int) -> bool:
+        """Whether `text`, to which the file's last line has been read or which is as much as was read of it, may be cut."""
+        if not text.strip(b"\0"):  # a file that grew before its data came; there may be more of it than of any record
+            return all(not block.strip(b"\0") for block in iter(lambda: self._file.read(_BLOCK_BYTES), b""))
+        return len(text) <= MAX_LINE_BYTES and is_torn_beginning(text, previous, sequence)
 
     def _decode(self, text: bytes, previous: str, sequence: int) -> Record:
         if len(text) > MAX_LINE_BYTES:

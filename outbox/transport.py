@@ -7,15 +7,17 @@ the request left, and no usable answer came). Nothing is recorded here; that is 
 """
 
 import errno
-import ipaddress
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from urllib.parse import quote, urlsplit
+from types import SimpleNamespace
+from urllib.parse import quote
 
 import aiohttp
+from yarl import URL
 
 from outbox.errors import BadInput
 from outbox.outcome import (
@@ -47,26 +49,26 @@ class Limits:
     max_response_bytes: int = 1024 * 1024
 
 
+_LOOPBACK = re.compile(r"http://(?P<host>localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::(?P<port>\d{1,5}))?/?", re.ASCII)
+
+
 def loopback_url(url: str) -> str:
     """`url` without a trailing slash, if it is `http://HOST[:PORT]` on this machine; raises BadInput otherwise.
 
     The teaching receivers have no authentication, so nothing here may send to another machine.
     """
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # raises ValueError for a port that is none
-        host = parts.hostname or ""
-        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        local = False
-    if not local or parts.scheme != "http" or parts.path not in ("", "/") or parts.query or parts.fragment or parts.username:
+    match = _LOOPBACK.fullmatch(url)
+    if not match or not 0 < int(match["port"] or 80) <= 65535:
         raise BadInput(f"{url!r} is not the address of a receiver on this machine; expected http://127.0.0.1:PORT")
     return url.rstrip("/")
 
 
 def new_session(limits: Limits) -> aiohttp.ClientSession:
     """A session in which each request opens a connection of its own and nothing is done behind the caller's back."""
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_create_end.append(_connected)
     return aiohttp.ClientSession(
+        trace_configs=[trace],
         connector=aiohttp.TCPConnector(force_close=True),
         timeout=aiohttp.ClientTimeout(total=limits.timeout_seconds, sock_connect=limits.connect_timeout_seconds),
         auto_decompress=False,
@@ -74,6 +76,10 @@ def new_session(limits: Limits) -> aiohttp.ClientSession:
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"User-Agent": "halt23", "Accept-Encoding": "identity", "Content-Type": "application/json"},
     )
+
+
+async def _connected(_session: aiohttp.ClientSession, context: SimpleNamespace, _parameters: object) -> None:
+    context.trace_request_ctx.connected = True
 
 
 async def post(
@@ -98,14 +104,17 @@ async def post(
     if sender is not None:
         headers[SENDER_HEADER] = sender
     status: int | None = None
+    wire = SimpleNamespace(connected=False)
+    # The route goes out as it was given: what looks like a needless escape may be a name's.
+    target = URL(url, encoded=True)
     try:
-        async with session.post(url, data=body, headers=headers, allow_redirects=False) as response:
+        async with session.post(target, data=body, headers=headers, allow_redirects=False, trace_request_ctx=wire) as response:
             status = response.status
             if not 200 <= status < 300:
                 return await _failure(response, limits, now)
             content = await _bounded(response, limits.max_response_bytes)
     except (aiohttp.ClientError, OSError) as error:
-        outcome, reason = _classify(error)
+        outcome, reason = _classify(error, connected=wire.connected)
         return NotDelivered(outcome, reason, status, f"{type(error).__name__}: {error}")
     if content is None:
         return NotDelivered(
@@ -123,7 +132,8 @@ async def inquire(session: aiohttp.ClientSession, base: str, key: str, limits: L
     UNANSWERABLE.
     """
     try:
-        async with session.get(f"{base}/operations/{quote(key, safe='')}", allow_redirects=False) as response:
+        target = URL(f"{base}/operations/{quote(key, safe='')}", encoded=True)
+        async with session.get(target, allow_redirects=False, trace_request_ctx=SimpleNamespace()) as response:
             content = await _bounded(response, limits.max_response_bytes) if response.status == 200 else None
             detail = f"the status query answered {response.status}"
     except (aiohttp.ClientError, OSError) as error:
@@ -209,8 +219,10 @@ _MEANINGS: tuple[tuple[type[Exception], str, str], ...] = (
 )
 
 
-def _classify(error: Exception) -> tuple[str, str]:
+def _classify(error: Exception, *, connected: bool) -> tuple[str, str]:
     """Outcome and reason that an exception of the HTTP client stands for."""
+    if isinstance(error, TimeoutError) and not connected:
+        return DID_NOT_HAPPEN, "connect_timeout"
     if isinstance(error, aiohttp.ClientConnectorError) and error.errno == errno.ECONNREFUSED:
         return DID_NOT_HAPPEN, "connection_refused"
     return next((outcome, reason) for kind, outcome, reason in _MEANINGS if isinstance(error, kind))

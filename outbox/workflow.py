@@ -11,13 +11,14 @@ keeps its part of the agreement (a keyed receiver).
 """
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from outbox import faults, journal
-from outbox.errors import BadInput
+from outbox.errors import BadInput, DamagedJournal
 from outbox.journal import Record
 from outbox.outcome import APPLIED, DID_NOT_HAPPEN, MAY_HAVE_HAPPENED, NOT_APPLIED, Delivered, Inquiry, NotDelivered, Outcome
 from outbox.policies import Policy
@@ -95,10 +96,17 @@ def submit(directory: Path, intention: Intention, *, wait_seconds: float = 10.0)
 
 
 def intentions(directory: Path) -> Iterator[Intention]:
-    """All intentions of `directory` as a stream, oldest first."""
+    """All intentions of `directory` as a stream, oldest first. Raises DamagedJournal also for one that is not whole."""
     for record in INTENTIONS.read(directory):
-        data = record.data
-        yield Intention(data["key"], data["route"], journal.payload_bytes(data["body"]))
+        try:
+            intention = Intention(record.data["key"], record.data["route"], journal.payload_bytes(record.data["body"]))
+            _check(intention)
+            whole = record.id == intention.key and record.data["fingerprint"] == intention.fingerprint
+        except (KeyError, TypeError, ValueError, BadInput) as error:
+            raise DamagedJournal(f"{INTENTIONS.path(directory)}, line {record.sequence}: no intention: {error!r}") from None
+        if not whole:
+            raise DamagedJournal(f"{INTENTIONS.path(directory)}, line {record.sequence}: its key or fingerprint is not its own")
+        yield intention
 
 
 class Workflow:
@@ -106,16 +114,17 @@ class Workflow:
 
     def __init__(self, directory: Path, policy: Policy | None = None) -> None:
         self._policy = policy or Policy()
-        self._attempts = ATTEMPTS.open(directory)
-        self._receipts = RECEIPTS.open(directory)
-        self._history = HISTORY.open(directory)
+        with ExitStack() as opened:  # all of them or none
+            self._attempts = opened.enter_context(ATTEMPTS.open(directory))
+            self._receipts = opened.enter_context(RECEIPTS.open(directory))
+            self._history = opened.enter_context(HISTORY.open(directory))
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for each in (self._attempts, self._receipts, self._history):
-            each.close()
+        self._opened.close()
 
     def receipt(self, intention: Intention) -> Record | None:
         """The receipt of `intention`, if there is one."""
@@ -128,11 +137,11 @@ class Workflow:
         not_before = ended.data["not_before"] if ended else None
         if not_before is not None and wire.now() < not_before:
             return NotDue(not_before)
-        in_doubt = last > 0 and (ended is None or ended.data["outcome"] != DID_NOT_HAPPEN)
-        if in_doubt and self._policy.reconciles:
-            settled = await self._reconcile(intention, last, wire)
-            if settled is not None:
-                return settled
+        if self._policy.reconciles:
+            for number in range(1, last + 1):
+                settled = await self._reconcile(intention, number, wire) if self._in_doubt(intention, number) else None
+                if settled is not None:
+                    return settled
         return await self._attempt(intention, last + 1, wire)
 
     def commit_history(self, intention: Intention, receipt: Record) -> bool:
@@ -167,14 +176,25 @@ class Workflow:
         self._attempts.append("outcome", attempt_id, {**identity, **ending, "not_before": outcome.not_before})
         return outcome
 
+    def _in_doubt(self, intention: Intention, number: int) -> bool:
+        """Whether attempt `number` left and nobody has said yet what became of it."""
+        ended = self._attempts.find("outcome", f"{intention.key}#{number}")
+        asked = self._attempts.find("inquiry", f"{intention.key}#{number}?{self._times_asked(intention, number)}")
+        not_applied = asked is not None and asked.data["answer"] == NOT_APPLIED
+        return (ended is None or ended.data["outcome"] != DID_NOT_HAPPEN) and not not_applied
+
+    def _times_asked(self, intention: Intention, number: int) -> int:
+        asked = 0
+        while self._attempts.find("inquiry", f"{intention.key}#{number}?{asked + 1}") is not None:
+            asked += 1
+        return asked
+
     async def _reconcile(self, intention: Intention, number: int, wire: Wire) -> Record | NotDelivered | None:
         """Ask about the attempt in doubt. None means that it was not applied, and may be sent again."""
         faults.reach(BEFORE_INQUIRY)
         key = self._policy.key(intention.key, number)
         inquiry = await wire.inquire(key)
-        asked = 1
-        while self._attempts.find("inquiry", f"{intention.key}#{number}?{asked}") is not None:
-            asked += 1
+        asked = self._times_asked(intention, number) + 1
         self._attempts.append(
             "inquiry",
             f"{intention.key}#{number}?{asked}",
@@ -218,11 +238,13 @@ class Workflow:
 
 def _check(intention: Intention) -> None:
     key, route = intention.key, intention.route
+    if not (isinstance(key, str) and isinstance(route, str)):
+        raise BadInput("key and route are text")
     if not (0 < len(key) <= MAX_KEY_CHARACTERS and _is_visible_ascii(key)):
         raise BadInput(f"key {key!r} is not 1 to {MAX_KEY_CHARACTERS} visible ASCII characters")
     if not (route.startswith("/") and not route.startswith("//") and len(route) <= MAX_ROUTE_CHARACTERS):
         raise BadInput(f"route {route!r} is not a path of at most {MAX_ROUTE_CHARACTERS} characters that begins with one /")
-    if not _is_visible_ascii(route) or "#" in route:
+    if not _is_visible_ascii(route) or "#" in route or route.endswith("?"):
         raise BadInput(f"route {route!r} holds characters that a request line cannot carry; percent-encode them")
     if len(intention.body) > MAX_BODY_BYTES:
         raise BadInput(f"the body has {len(intention.body)} bytes, at most {MAX_BODY_BYTES} can be sent")

@@ -9,6 +9,7 @@ the order of their senders' names; `work_until` N lets performing an effect take
 """
 
 import asyncio
+import contextlib
 import signal
 import socket
 import sys
@@ -43,6 +44,9 @@ class Server:
         self._gate = Gate(options.gate)
         self._crowd = Crowd(options.work_until)
         self._kind = make_kind(Context(directory, options, self._ledger, self._crowd.wait))
+        self._in_progress = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     def close(self) -> None:
         """Give the journals up."""
@@ -52,6 +56,22 @@ class Server:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer one request."""
+        self._in_progress += 1
+        self._idle.clear()
+        try:
+            return await self._handle(request)
+        finally:
+            self._in_progress -= 1
+            if self._in_progress == 0:
+                self._idle.set()
+
+    async def finish(self, timeout_seconds: float) -> None:
+        """Wait until no request is in progress, but no longer than this."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_seconds):
+                await self._idle.wait()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
         if request.path == EFFECTS_ROUTE and request.method == "GET":
             return await self._effects(request)
         if request.path.startswith(f"{OPERATIONS_ROUTE}/") and request.method == "GET":
@@ -61,7 +81,10 @@ class Server:
         arrival = self._arrival(request, body)
         try:
             self._log.arrived(arrival)
-            self._crowd.arrived()
+        except MachineRefused as error:
+            return _response(_storage_failure(error))
+        self._crowd.arrived()
+        try:
             answer = problem or await self._kind.serve(arrival)
         except MachineRefused as error:
             answer = _storage_failure(error)
@@ -184,12 +207,18 @@ async def run(directory: Path, port: int, make_kind: MakeKind, options: Options)
         raise
     application = web.Application(client_max_size=MAX_BODY_BYTES)
     application.router.add_route("*", "/{path:.*}", server.handle)
-    runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_SECONDS)
+    runner = web.AppRunner(
+        application, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_SECONDS, auto_decompress=False
+    )
     await runner.setup()
     try:
-        await web.SockSite(runner, listener).start()
+        site = web.SockSite(runner, listener)
+        await site.start()
         print(f"READY 127.0.0.1:{listener.getsockname()[1]}", flush=True)
         await stopped.wait()
+        # The library takes no more bytes of a body once it shuts down: requests in progress are waited for before.
+        await site.stop()
+        await server.finish(SHUTDOWN_SECONDS)
     finally:
         await runner.cleanup()
         server.close()

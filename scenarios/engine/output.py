@@ -2,52 +2,54 @@
 
 import asyncio
 import os
-from typing import Self
 
 KEPT_BYTES = 65_536
 READY_PREFIX = b"READY "
+_READ_BYTES = 1 << 16
 
 
-class Output(asyncio.Protocol):
-    """One stream of a child. `complete` is set at its end, `ready_or_complete` also when a line beginning with READY came."""
+class Output:
+    """One stream of a child: the reading end of a pipe, owned until its end or `close`.
 
-    def __init__(self) -> None:
+    `complete` is set at its end, `ready_or_complete` also when a line beginning with READY came.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, descriptor: int) -> None:
         self.ready_or_complete = asyncio.Event()
         self.complete = asyncio.Event()
         self.ready_line: str | None = None
         self._kept = bytearray()
         self._cut_bytes = 0
-        self._transport: asyncio.ReadTransport | None = None
+        self._loop = loop
+        self._descriptor = descriptor
+        os.set_blocking(descriptor, False)
+        loop.add_reader(descriptor, self._on_readable)
 
-    @classmethod
-    async def attach(cls, loop: asyncio.AbstractEventLoop, descriptor: int) -> Self:
-        """Read from the pipe `descriptor`, which is owned from now on."""
-        file = os.fdopen(descriptor, "rb", buffering=0)
+    def close(self) -> None:
+        """Stop reading. What is there stays."""
+        if self._descriptor >= 0:
+            self._loop.remove_reader(self._descriptor)
+            os.close(self._descriptor)
+            self._descriptor = -1
+        self.ready_or_complete.set()
+        self.complete.set()
+
+    def _on_readable(self) -> None:
         try:
-            transport, output = await loop.connect_read_pipe(cls, file)
-        except BaseException:
-            file.close()
-            raise
-        output._transport = transport
-        return output
+            data = os.read(self._descriptor, _READ_BYTES)
+        except BlockingIOError:
+            return
+        if data:
+            self._received(data)
+        else:
+            self.close()
 
-    def data_received(self, data: bytes) -> None:
-        """Keep what fits."""
+    def _received(self, data: bytes) -> None:
         kept = data[: KEPT_BYTES - len(self._kept)]
         self._kept += kept
         self._cut_bytes += len(data) - len(kept)
         if self.ready_line is None and READY_PREFIX in self._kept:
             self._find_ready_line()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The last writer is gone."""
-        self.ready_or_complete.set()
-        self.complete.set()
-
-    def close(self) -> None:
-        """Stop reading."""
-        if self._transport is not None:
-            self._transport.close()
 
     def text(self) -> str:
         """What was written, without the READY line."""

@@ -8,6 +8,11 @@ SO_REUSEADDR, which Linux allows as long as only one listens).
 
 import socket
 
+from scenarios.errors import HarnessBug
+
+# The usual ephemeral ports of Linux begin at 32768.
+SMALLEST_PORT = 10_000
+
 
 class Ports:
     """The ports of one scenario by process name. Close it when the scenario ends."""
@@ -23,6 +28,12 @@ class Ports:
             holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             holder.bind(("127.0.0.1", 0))
             self._held[process] = holder
+            if holder.getsockname()[1] < SMALLEST_PORT:
+                holder.close()
+                raise HarnessBug(
+                    f"the kernel gave a port below {SMALLEST_PORT}, and evidence counts bytes of messages that hold it: "
+                    "set net.ipv4.ip_local_port_range to five digits"
+                )
         port: int = holder.getsockname()[1]
         return port
 

@@ -7,12 +7,12 @@ The others still run. Every wait has a bound; whatever is still alive at the end
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from outbox import faults
 from outbox.errors import Halt23Error
 from scenarios.engine.counts import count, count_records
 from scenarios.engine.processes import Process
 from scenarios.engine.steps import Bounds, CheckResult, StepFailed, Steps
 from scenarios.engine.supervisor import Supervisor
-from scenarios.errors import HarnessBug
 from scenarios.model import Counts, Scenario
 
 
@@ -65,12 +65,22 @@ class ScenarioRunner:
     async def _end_leftovers(self, failed: bool) -> None:
         for process in self._result.processes:
             if process.child.running:
-                try:
-                    await self._steps.end(process)
-                except TimeoutError:
-                    raise HarnessBug(f"{process} (pid {process.child.pid}) cannot be killed") from None
+                await self._steps.end(process)
                 if not failed:
                     self._problem(f"{process} was left running at the end; the scenario lacks a step that ends it")
+            elif not failed:
+                self._hold_to_declaration(process)
+
+    def _hold_to_declaration(self, process: Process) -> None:
+        """What no step has looked at: an end that none expected, and a point that was armed in vain."""
+        ending = process.child.ended.result()
+        if process.expected_code is None and process.expected_signal is None:
+            self._problem(f"{process} ended by itself with {ending}, which no step expects{process.last_words()}")
+        elif process.halt_at and ending.exit_code != faults.HALT_EXIT_CODE:
+            self._problem(
+                f"{process} was armed to halt at {process.halt_at}: expected exit code {faults.HALT_EXIT_CODE}, "
+                f"actual {ending}; the armed point was not reached"
+            )
 
     def _count(self, *, compare: bool) -> None:
         try:

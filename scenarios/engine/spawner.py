@@ -200,6 +200,8 @@ def run_entry(module: str, arguments: Sequence[str]) -> int:
             print(code, file=sys.stderr)
             code = 1
     except KeyboardInterrupt:
+        traceback.print_exc()
+        sys.stdout.flush()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
         code = 1

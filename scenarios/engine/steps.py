@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from outbox import faults
-from outbox.errors import Halt23Error
+from outbox.errors import BadInput, Halt23Error
 from scenarios.engine.counts import CHECKPOINTS, count, journals
 from scenarios.engine.ports import Ports
 from scenarios.engine.processes import Process
 from scenarios.engine.supervisor import Ending, Launch, Supervisor
+from scenarios.errors import HarnessBug
 from scenarios.model import (
     Await,
     AwaitPaused,
@@ -96,14 +97,21 @@ class Steps:
         await self._handlers[type(step)](number, step)
 
     async def end(self, process: Process) -> None:
-        """Kill a process that is still running at the end of the scenario."""
+        """End a process that no step ends. Raises HarnessBug if that cannot be done."""
         process.ended_by = "harness"
         self._supervisor.signal(process.child, signal.SIGKILL)
-        await process.child.wait(self._bounds.stop_seconds)
+        try:
+            await process.child.wait_ended(self._bounds.stop_seconds)
+        except TimeoutError:
+            raise HarnessBug(f"{process} (pid {process.child.pid}) cannot be killed") from None
+        finally:
+            process.child.drop_output()
 
     async def _launch(self, number: int, program: Program, halt_at: str | None, pause_at: str | None = None) -> Process:
         if any(each.name == program.process and each.child.running for each in self.processes):
             raise StepFailed(f"{program.process} is running already; the scenario lacks a step that ends it")
+        for setting in (halt_at, pause_at):
+            _known(setting)
         substitutions = {
             f"{name}.port": str(self._ports.of(name)) for text in program.arguments for name in _PORT.findall(text)
         }
@@ -120,19 +128,25 @@ class Steps:
         for process in reversed(self.processes):
             if process.name == name:
                 return process
-        raise StepFailed(f"no process named {name} was started; the scenario lacks a step that starts it")
+        raise StepFailed(f"no process named {name} is running; the scenario lacks a step that starts it")
 
     def _running(self, name: str) -> Process:
         process = self._latest(name)
         if process.child.running:
             return process
-        raise StepFailed(f"{process} is expected to be running, but it has ended with {process.child.ended.result()}")
+        raise StepFailed(f"{process} is expected to be running, but it ended with {process.child.ended.result()}")
 
     async def _end(self, process: Process, seconds: float) -> Ending:
         """Wait for the end of `process`; past the bound, kill it and fail."""
         try:
             return await process.child.wait(seconds)
         except TimeoutError:
+            if not process.child.running:
+                process.child.drop_output()
+                raise StepFailed(
+                    f"{process} ended with {process.child.ended.result()}, but its output was still open after {seconds:g} s: "
+                    "a process that it left behind holds it"
+                ) from None
             await self.end(process)
             raise StepFailed(f"{process}: expected its end within {seconds:g} s, but it went on and was killed") from None
 
@@ -244,3 +258,11 @@ class Steps:
         self.checks.append(CheckResult(step.name, step.counts, counts))
         if counts != step.counts:
             raise StepFailed(f"checkpoint {step.name}: expected {step.counts}, actual {counts}")
+
+
+def _known(setting: str | None) -> None:
+    try:
+        if setting is not None:
+            faults.parse(setting)
+    except BadInput as error:
+        raise StepFailed(str(error)) from None

@@ -66,6 +66,8 @@ def run_study(scenarios: Sequence[Scenario], options: StudyOptions, stream: Text
     try:
         return asyncio.run(_run(scenarios, options, stream))
     except OSError as error:
+        if error.errno is None:
+            raise  # a TimeoutError of ours, not the machine's
         raise EvidenceIncomplete(
             f"the run is incomplete: {error.filename or options.out}: {error.strerror or error}. "
             f"All processes were ended; make room, then run again into a new directory"
@@ -73,11 +75,14 @@ def run_study(scenarios: Sequence[Scenario], options: StudyOptions, stream: Text
 
 
 def _make_fresh(out: Path) -> None:
+    if os.path.lexists(out):
+        raise BadInput(f"--out {out}: it exists, and nothing is overwritten; name a new directory")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"--out {out}: {out.parent} cannot be a directory: {error.strerror}") from error
+    try:
         out.mkdir()
-    except FileExistsError:
-        raise BadInput(f"--out {out}: it exists, and nothing is overwritten; name a new directory") from None
     except OSError as error:
         raise BadInput(f"--out {out}: it cannot be created: {error.strerror}") from error
 
@@ -137,10 +142,12 @@ def _stoppable() -> Iterator[Callable[[], str | None]]:
         if len(received) == 1 and task is not None:
             task.cancel()
 
-    for number in numbers:
+    # Who started us with a signal ignored (nohup) wants it to stay so.
+    heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in heeded:
         loop.add_signal_handler(number, stop, number)
     try:
         yield lambda: received[0] if received else None
     finally:
-        for number in numbers:
+        for number in heeded:
             loop.remove_signal_handler(number)

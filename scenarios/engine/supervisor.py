@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +85,16 @@ class Child:
             await self.stopped_or_ended.wait()
         return self.running
 
+    async def wait_ended(self, timeout_seconds: float) -> Ending:
+        """Wait for the end of the process, whoever holds its output. Raises TimeoutError."""
+        async with asyncio.timeout(timeout_seconds):
+            return await asyncio.shield(self.ended)
+
+    def drop_output(self) -> None:
+        """Read no more of its output: what a process that it left behind may write is nobody's."""
+        self.stdout.close()
+        self.stderr.close()
+
     async def wait_ready(self, timeout_seconds: float) -> str | None:
         """Wait for the READY line and return it, or None if the process ended without one. Raises TimeoutError."""
         async with asyncio.timeout(timeout_seconds):
@@ -98,6 +109,7 @@ class Supervisor:
         self._root, self._spawn, self._preloaded = root, spawn, preloaded
         self._numbers = itertools.count(1)
         self._children: dict[int, Child] = {}
+        self._outputs: weakref.WeakSet[Output] = weakref.WeakSet()
         self._buffer = b""
         self._closing = False
 
@@ -132,9 +144,8 @@ class Supervisor:
             self._process.kill()
             self._process.wait()
             raise HarnessBug(f"the spawner did not end within {CLOSE_SECONDS:g} s and was killed") from None
-        for child in self._children.values():
-            child.stdout.close()
-            child.stderr.close()
+        for output in list(self._outputs):
+            output.close()
 
     async def start(self, launch: Launch) -> Child:
         """Start a process; returns when it exists. Raises HarnessBug if the spawner is gone."""
@@ -142,9 +153,8 @@ class Supervisor:
         stdout_read, stdout_write = os.pipe()
         stderr_read, stderr_write = os.pipe()
         try:
-            stdout = await Output.attach(loop, stdout_read)
-            stderr = await Output.attach(loop, stderr_read)
-            child = Child(next(self._numbers), stdout, stderr)
+            child = Child(next(self._numbers), Output(loop, stdout_read), Output(loop, stderr_read))
+            self._outputs |= {child.stdout, child.stderr}
             self._children[child.number] = child
             message = {
                 "do": "spawn",
@@ -158,7 +168,7 @@ class Supervisor:
         finally:
             os.close(stdout_write)
             os.close(stderr_write)
-        await child.was_started
+        await asyncio.shield(child.was_started)  # who gives up waiting does not undo the start
         return child
 
     def signal(self, child: Child, number: signal.Signals) -> None:

@@ -38,4 +38,7 @@ def _totals(results: Sequence[ScenarioResult]) -> str:
     processes = sum(len(result.processes) for result in results)
     requests = sum(result.counts.arrivals for result in results if result.counts)
     counterexamples = sum(result.scenario.counterexample for result in results)
-    return f"{len(results)} scenarios (of these {counterexamples} counterexamples), {processes} child processes, {requests} requests.\n"
+    return (
+        f"{len(results)} scenarios, counterexamples among them: {counterexamples}; {processes} child processes, "
+        f"{requests} requests.\n"
+    )
