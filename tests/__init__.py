@@ -1,0 +1,1 @@
+"""The tests, a package tree beside the packages that they test."""

@@ -1,0 +1,193 @@
+"""What a run archives: the same every time but for the volatile fields, never stale, and under a frozen protocol."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scenarios.catalogue import PROTOCOL_VERSION, SCENARIOS
+from scenarios.engine.sources import source_hashes
+from scenarios.model import protocol_sha256
+from tests.support import ROOT
+
+STUDY = ROOT / "evidence" / "study"
+RUN_AGAIN = "run the study again: rm -r evidence/study && python run.py --out evidence/study, and commit it with the sources"
+
+# The members that differ from run to run, file by file. The only such list here; it is held against evidence/README.md below.
+VOLATILE: Mapping[str, frozenset[str]] = {
+    "processes.json": frozenset(
+        {"substitutions", "ready", "stderr", "pid", "started_seconds", "ended_seconds", "resources"},
+    ),
+    "manifest.json": frozenset({"run"}),
+}
+# The hash of a file whose members are volatile is so too.
+VOLATILE_HASHES = frozenset({"processes.json"})
+
+
+def steady(archive: Path, name: str) -> Any:
+    """What must be the same in every run: the file's bytes, or its value without its volatile members."""
+    content = (archive / name).read_bytes()
+    if name not in VOLATILE:
+        return content
+    value = json.loads(content)
+    records = value["processes"] if name == "processes.json" else [value]
+    for record in records:
+        for member in VOLATILE[name]:
+            del record[member]
+        for hashed in VOLATILE_HASHES & record.get("files", {}).keys():
+            del record["files"][hashed]
+    return json.dumps(value)  # as text: the order of the members counts
+
+
+def names(archive: Path) -> list[str]:
+    return sorted(path.relative_to(archive).as_posix() for path in archive.rglob("*") if path.is_file())
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """The whole study in each spawn mode, side by side and one after the other."""
+    made = {}
+    for spawn, jobs in (("fork", 2), ("fork", 1), ("exec", 2)):
+        out = tmp_path_factory.mktemp("evidence") / "run"
+        command = [sys.executable, str(ROOT / "run.py"), "--out", str(out), "--spawn", spawn, "--jobs", str(jobs)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        made[f"{spawn}-{jobs}"] = out
+    return made
+
+
+@pytest.mark.parametrize("other", ["fork-1", "exec-2"])
+def test_runs_are_equal_in_everything_but_the_volatile_members(runs: Mapping[str, Path], other: str) -> None:
+    first, second = runs["fork-2"], runs[other]
+    assert names(first) == names(second)
+    different = [name for name in names(first) if steady(first, name) != steady(second, name)]
+    assert different == []
+
+
+def test_the_volatile_members_are_those_that_the_contract_marks() -> None:
+    marked: dict[str, set[str]] = {}
+    section = ""
+    for line in (ROOT / "evidence" / "README.md").read_text("utf-8").splitlines():
+        if line.startswith("## "):
+            section = line.removeprefix("## ").strip("`")
+        elif line.startswith("|") and "**volatile**" in line:
+            first = line.split("|")[1]
+            marked.setdefault(section, set()).update(re.findall(r"`([^`]+)`", first))
+    assert marked == VOLATILE
+
+
+def test_the_comparison_sees_a_change_of_one_steady_byte(runs: Mapping[str, Path], tmp_path: Path) -> None:
+    text = (runs["fork-2"] / "processes.json").read_text()
+    (tmp_path / "processes.json").write_text(text.replace('"exit_code": 23', '"exit_code": 22', 1))
+    assert steady(tmp_path, "processes.json") != steady(runs["fork-2"], "processes.json")
+
+
+def test_the_run_says_how_it_was_made(runs: Mapping[str, Path]) -> None:
+    for name, out in runs.items():
+        facts = json.loads((out / "manifest.json").read_text())["run"]
+        assert f"{facts['spawn']}-{facts['jobs']}" == name
+        assert facts["wall_seconds"] > 0
+        assert set(facts["packages"]) == {"aiohttp", "psutil", "rich"}
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", facts["started_at"])
+
+
+def test_every_process_of_the_study_ended_as_expected_and_only_armed_ones_halted(runs: Mapping[str, Path]) -> None:
+    for out in runs.values():
+        records = json.loads((out / "processes.json").read_text())["processes"]
+        assert len(records) == 22
+        for record in records:
+            assert record["expected_exit"] == {"code": record["exit_code"], "signal": record["signal"]}
+            assert (record["exit_code"] == 23) == (record["fault"] is not None)
+            assert record["environment"] == ({"HALT_AT": "send.response#1"} if record["fault"] else {})
+            assert 0 <= record["started_seconds"] <= record["ended_seconds"]
+            if record["fault"]:
+                assert record["stderr"].endswith("halt(23) at send.response#1\n")
+
+
+def test_evidence_files_are_plain_json_that_ends_with_one_newline(runs: Mapping[str, Path]) -> None:
+    for name in ("manifest.json", "processes.json", "results.json"):
+        content = (runs["fork-2"] / name).read_bytes()
+        assert content.isascii()
+        assert content.endswith(b"}\n")
+
+
+# The archive beside the sources.
+
+
+def archived(name: str) -> str:
+    path = STUDY / name
+    if not path.is_file():
+        pytest.fail(f"{path} is missing: {RUN_AGAIN}", pytrace=False)
+    return path.read_text("utf-8")
+
+
+def test_the_archived_study_was_made_with_these_sources() -> None:
+    then, now = json.loads(archived("manifest.json"))["sources"], source_hashes(ROOT)
+    changed = sorted(path for path in then.keys() | now.keys() if then.get(path) != now.get(path))
+    assert changed == [], f"evidence/study is stale, {', '.join(changed)} changed since: {RUN_AGAIN}"
+
+
+def test_the_archived_study_is_the_whole_of_this_protocol() -> None:
+    manifest = json.loads(archived("manifest.json"))
+    protocol = {
+        "version": PROTOCOL_VERSION,
+        "sha256": protocol_sha256(SCENARIOS),
+        "scenarios": [scenario.data() for scenario in SCENARIOS],
+    }
+    assert manifest["protocol"] == protocol, f"evidence/study has another protocol: {RUN_AGAIN}"
+    assert manifest["selection"] == {"scenarios": [scenario.path for scenario in SCENARIOS], "complete": True}
+    assert json.loads(archived("results.json"))["verdict"] == "PASS"
+
+
+def test_the_archived_study_is_equal_to_a_run_made_now(runs: Mapping[str, Path]) -> None:
+    archived("manifest.json")
+    assert names(STUDY) == names(runs["fork-2"])
+    different = [name for name in names(STUDY) if steady(STUDY, name) != steady(runs["fork-2"], name)]
+    assert different == [], f"evidence/study is stale: {RUN_AGAIN}"
+
+
+def rows(markdown: str) -> list[str]:
+    """The rows of scenario tables: a name, what it shows, and four counts."""
+    return [line for line in markdown.splitlines() if line.startswith("| `") and line.count(" | ") == 4]
+
+
+def test_the_readme_shows_the_tables_of_the_archived_study() -> None:
+    assert rows(archived("tables.md")) == rows((ROOT / "README.md").read_text("utf-8")), (
+        "README.md shows other rows than evidence/study/tables.md: paste the table again"
+    )
+
+
+# The protocol is frozen.
+
+
+def test_the_protocol_is_the_one_that_this_version_names() -> None:
+    frozen = (1, "5f030a55d232215567f5adb2f712c3cb691209ec26330306dcaf3243b9935721")
+    assert (PROTOCOL_VERSION, protocol_sha256(SCENARIOS)) == frozen, (
+        "the catalogue changed: that is a new protocol. Raise PROTOCOL_VERSION, say in CHANGELOG.md what changed and why, "
+        f"pin the new hash here, teach it to the audit, and {RUN_AGAIN}"
+    )
+
+
+def test_the_changelog_names_the_protocols_version() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert re.search(rf"\bprotocol\b[^\n]*\b{PROTOCOL_VERSION}\b", changelog, re.IGNORECASE), "CHANGELOG.md lacks this protocol"
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
+def test_sources_hash_alike_whatever_the_line_ends(tmp_path: Path, line_end: bytes) -> None:
+    for path in ("run.py", "outbox/a.py", "receivers/b.py", "scenarios/deep/c.txt"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(line_end.join([b"one", b"two", b""]))
+    for left_out in ("outbox/__pycache__/a.pyc", "scenarios/.hidden", ".git/x", "tests/t.py", "audit/audit.py"):
+        (tmp_path / left_out).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / left_out).write_bytes(b"left out")
+    hashes = source_hashes(tmp_path)
+    assert list(hashes) == ["outbox/a.py", "receivers/b.py", "run.py", "scenarios/deep/c.txt"]
+    assert set(hashes.values()) == {"c3f9c8c283a2b1f2f1896f27a01cbe3cddc0c9d93f752e4639035a0f5b36f6e8"}  # of "one\ntwo\n"
