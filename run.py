@@ -9,6 +9,7 @@ Exit codes: 0 everything as expected, 1 something is not, 2 bad usage, 3 interru
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -115,6 +116,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("run.py: stopped by SIGINT", file=sys.stderr)
         return 3
+    except BrokenPipeError:
+        # Who read our output has seen enough. Python would complain once more when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
 
 
 if __name__ == "__main__":

@@ -169,7 +169,7 @@ class _Pass:
     def _tell(self, intention: workflow.Intention, failure: NotDelivered) -> None:
         self._summary.count(failure)
         self._receiver_gone = failure.reason in _NO_RECEIVER
-        meaning = "this attempt did nothing" if failure.outcome == DID_NOT_HAPPEN else "it may have happened"
+        meaning = "this attempt did not happen" if failure.outcome == DID_NOT_HAPPEN else "it may have happened"
         print(f"dispatcher: {intention.key}: {failure.reason} ({meaning}): {failure.detail}", file=sys.stderr)
         if failure.reason == "undecided":
             print(

@@ -170,13 +170,18 @@ def _json_object(content: bytes | None) -> dict[str, object] | None:
 
 async def _failure(response: aiohttp.ClientResponse, limits: Limits, now: float) -> NotDelivered:
     failure = _failure_status(response.status)
-    if (
-        response.status == 409
-        and (_json_object(await _bounded(response, limits.max_response_bytes)) or {}).get("error") == IN_FLIGHT
-    ):
+    if response.status == 409 and await _is_in_flight(response, limits):
         # The key is not bound to another body, another attempt is being worked on: this one did nothing, a later one may.
         failure = NotDelivered(DID_NOT_HAPPEN, "in_flight", 409, "the receiver is working on this key")
     return replace(failure, not_before=_not_before(response.headers.get("Retry-After"), now))
+
+
+async def _is_in_flight(response: aiohttp.ClientResponse, limits: Limits) -> bool:
+    try:
+        told = _json_object(await _bounded(response, limits.max_response_bytes))
+    except (aiohttp.ClientError, OSError):
+        return False  # the status says enough without its body
+    return told is not None and told.get("error") == IN_FLIGHT
 
 
 def _not_before(retry_after: str | None, now: float) -> float | None:

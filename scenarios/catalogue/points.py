@@ -23,11 +23,12 @@ RECONCILE = ("--policy", "reconcile")
 EFFECT_THEN_KEY = receiver("effect-then-key")
 HALTED, UNKNOWN, UNAVAILABLE = 23, 12, 10
 
+# Makes the steps for a key and for what is to halt, `POINT#1`.
 Build = Callable[[str, str], tuple[Step, ...]]
 
 
 def _producer_dies(key: str, point: str) -> tuple[Step, ...]:
-    torn = (Run(producer(key), halt_at="intention.append.torn", exit_code=HALTED),) if ".repair." in point else ()
+    torn = (Run(producer(key), halt_at="intention.append.torn#1", exit_code=HALTED),) if ".repair." in point else ()
     return (
         Start(KEYED),
         *torn,
@@ -53,7 +54,7 @@ def _tear(point: str) -> tuple[Step, ...]:
     """What leaves a torn tail for the point's repair to cut."""
     records = {"attempts.repair": "attempt", "receipts.repair": "receipt", "history.repair": "history"}
     record = records.get(point.rpartition(".")[0])
-    return (Run(dispatcher(), halt_at=f"{record}.append.torn", exit_code=HALTED),) if record else ()
+    return (Run(dispatcher(), halt_at=f"{record}.append.torn#1", exit_code=HALTED),) if record else ()
 
 
 def _dispatcher_dies_unanswered(key: str, point: str) -> tuple[Step, ...]:
@@ -72,7 +73,7 @@ def _dispatcher_dies_asking(key: str, point: str) -> tuple[Step, ...]:
     return (
         Start(STATUS_QUERY),
         Run(producer(key)),
-        Run(dispatcher(*RECONCILE), halt_at="send.response", exit_code=HALTED),
+        Run(dispatcher(*RECONCILE), halt_at="send.response#1", exit_code=HALTED),
         Run(dispatcher(*RECONCILE), halt_at=point, exit_code=HALTED),
         Run(dispatcher(*RECONCILE)),
         Stop("receiver"),
@@ -83,7 +84,7 @@ def _receiver_dies_answering(key: str, point: str) -> tuple[Step, ...]:
     return (
         Start(STATUS_QUERY, halt_at=point),
         Run(producer(key)),
-        Run(dispatcher(*RECONCILE), halt_at="send.response", exit_code=HALTED),
+        Run(dispatcher(*RECONCILE), halt_at="send.response#1", exit_code=HALTED),
         Run(dispatcher(*RECONCILE), exit_code=UNKNOWN),
         Await("receiver", exit_code=HALTED),
         Start(STATUS_QUERY),
@@ -162,13 +163,13 @@ _SETTINGS: dict[str, tuple[Build, dict[str, int]]] = {
     "answer.append": (_receiver_dies_serving(KEYED), _AFTER_SENDING),
     "query.append": (_receiver_dies_answering, _BEFORE_SENDING),
     "arrivals.create": (_receiver_dies_opening(KEYED), _BEFORE_SENDING),
-    "arrivals.repair": (_receiver_dies_repairing(KEYED, "answer.append.torn"), _AFTER_SENDING),
+    "arrivals.repair": (_receiver_dies_repairing(KEYED, "answer.append.torn#1"), _AFTER_SENDING),
     "effect.append": (_receiver_dies_serving(KEYED), _AFTER_SENDING),
     "effects.create": (_receiver_dies_opening(KEYED), _BEFORE_SENDING),
-    "effects.repair": (_receiver_dies_repairing(KEYED, "effect.append.torn"), _AFTER_SENDING),
+    "effects.repair": (_receiver_dies_repairing(KEYED, "effect.append.torn#1"), _AFTER_SENDING),
     "key.append": (_receiver_dies_serving(EFFECT_THEN_KEY), _AFTER_SENDING),
     "keys.create": (_receiver_dies_opening(EFFECT_THEN_KEY), _BEFORE_SENDING),
-    "keys.repair": (_receiver_dies_repairing(EFFECT_THEN_KEY, "key.append.torn"), _AFTER_SENDING),
+    "keys.repair": (_receiver_dies_repairing(EFFECT_THEN_KEY, "key.append.torn#1"), _AFTER_SENDING),
 }
 # Where the effect is durable and its key is not, the retry is applied again: the mistake of that receiver.
 _TWO_EFFECTS = frozenset(
@@ -184,7 +185,7 @@ def _scenario(point: str, build: Build, arrivals: int) -> Scenario:
         name=name,
         shows=f"Death at {point}: {faults.declared()[point]}",
         look_at=f"the process that ended with 23 said so at {point}; what came after is recovery",
-        steps=build(f"{name}-1", point),
+        steps=build(f"{name}-1", f"{point}#1"),
         expected=Counts(effects=2 if twice else 1, receipts=1, history=1, arrivals=arrivals),
         counterexample=twice,
     )

@@ -326,7 +326,7 @@ def test_a_refused_connection_ends_the_sending_but_not_the_history(world: World)
         10,
         {"intentions": 5, "already_delivered": 2, "unavailable": 1, "not_attempted": 2, "history_added": 1},
     )
-    assert "turn-3: connection_refused (it did not happen)" in ended.stderr
+    assert "turn-3: connection_refused (this attempt did not happen)" in ended.stderr
     assert world.counts() == (2, 2, 2)
     assert [each["id"] for each in world.records("attempts", "outcome")] == ["turn-3#1"]
 
@@ -356,7 +356,8 @@ def test_the_pass_goes_on_behind_a_failure_and_records_it(
     produce(world, 2)
     ended = world.dispatch(receiver=peers(action, OK).url)
     assert summary(ended)["delivered"] == 1
-    assert [each["data"] for each in world.records("attempts", "outcome")] == [{"intention": "turn-1", "number": 1, **recorded}]
+    identity = {"intention": "turn-1", "number": 1, "not_before": None}
+    assert [each["data"] for each in world.records("attempts", "outcome")] == [{**identity, **recorded}]
     assert [each["id"] for each in world.records("receipts")] == ["turn-2"]
 
 

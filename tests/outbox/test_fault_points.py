@@ -37,6 +37,10 @@ def dispatch_armed(world: World, point: str) -> Ended:
     return world.dispatch(halt_at=point)
 
 
+def reconcile_armed(world: World, point: str) -> Ended:
+    return world.dispatch("--policy", "reconcile", halt_at=point)
+
+
 def nothing(_world: World) -> None:
     """An empty directory."""
 
@@ -45,6 +49,12 @@ def pending(world: World) -> None:
     """An intention, and a receiver that is up."""
     assert world.produce(body=ARMED).exit_code == 0
     world.start_receiver()
+
+
+def in_doubt(world: World) -> None:
+    """An attempt whose response nobody recorded."""
+    pending(world)
+    assert world.dispatch(halt_at="send.response").exit_code == 23
 
 
 def refused(world: World) -> None:
@@ -89,6 +99,9 @@ def set_ups() -> dict[str, SetUp]:
         for journal, record_type in (("attempts", "attempt"), ("receipts", "receipt"), ("history", "history")):
             table[f"{journal}.create.{stage}"] = SetUp(pending, dispatch_armed)
             table[f"{journal}.repair.{stage}"] = SetUp(torn(record_type), dispatch_armed)
+    for stage in ("before", "torn", "written", "synced"):
+        table[f"inquiry.append.{stage}"] = SetUp(in_doubt, reconcile_armed)
+    table["inquiry.before"] = SetUp(in_doubt, reconcile_armed)
     table["send.before"] = SetUp(pending, dispatch_armed)
     table["send.response"] = SetUp(pending, dispatch_armed)
     return table

@@ -148,7 +148,8 @@ def test_a_setting_reads_back_as_point_and_occurrence(setting: str, occurrence: 
 
 def test_no_variable_arms_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HALT_AT", raising=False)
-    assert faults.arm_from_environment() is None
+    faults.arm_from_environment()
+    assert not faults.is_watched(PROBE_A)
     monkeypatch.setenv("HALT_AT", "no.such_point")
     with pytest.raises(BadInput, match="no fault point"):
         faults.arm_from_environment()

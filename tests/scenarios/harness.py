@@ -39,7 +39,7 @@ def study(spawn: str, out: str) -> int:
     daemon = Program("daemon", PROGRAMS, ("daemon", "wait"))
     endless = Program("endless", PROGRAMS, ("tell", f"{Path(out).resolve()}.entered"))
     steps = (Start(receiver), Start(daemon), Run(endless))
-    vars(run)["SCENARIOS"] = (Scenario("delivery", "endless", "It never ends", steps, Counts(0, 0, 0, 0)),)
+    vars(run)["SCENARIOS"] = (Scenario("delivery", "endless", "It never ends", "nowhere", steps, Counts(0, 0, 0, 0)),)
     return run.main(["--out", out, "--spawn", spawn])
 
 
