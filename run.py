@@ -8,6 +8,7 @@ Exit codes: 0 everything as expected, 1 something is not, 2 bad usage, 3 interru
 """
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -31,7 +32,7 @@ def study(arguments: argparse.Namespace) -> int:
         raise BadInput(f"--jobs {arguments.jobs}: expected a positive number")
     chosen = select(SCENARIOS, arguments.only, arguments.section)
     given = {name: getattr(arguments, name) for name in ("spawn", "jobs") if getattr(arguments, name) is not None}
-    result = run_study(chosen, StudyOptions(arguments.out, **given), sys.stderr)
+    result = run_study(chosen, StudyOptions(arguments.out, **given), sys.stderr or io.StringIO())
     for problem in result.problems:
         print(problem, file=sys.stderr)
     verdict = "FAIL" if result.problems else "PASS"
@@ -109,7 +110,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = subcommand_parser() if given and given[0] in SUBCOMMANDS else parser()
     arguments = chosen.parse_args(given)
     try:
-        return int(arguments.command(arguments))
+        code = int(arguments.command(arguments))
+        if sys.stdout:
+            sys.stdout.flush()
     except Halt23Error as error:
         print(f"run.py: {error}", file=sys.stderr)
         return error.exit_code
@@ -120,6 +123,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Who read our output has seen enough. Python would complain once more when it flushes at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"run.py: standard output cannot be written: {error.strerror}", file=sys.stderr)
+        return 3
+    else:
+        return code
 
 
 if __name__ == "__main__":

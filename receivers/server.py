@@ -29,6 +29,7 @@ EFFECTS_ROUTE = "/effects"
 SENDER_HEADER = "Halt23-Sender"
 SHUTDOWN_SECONDS = 5.0
 MAX_LOGGED_CHARACTERS = 2000
+MAX_HEADER_BYTES = 65_536
 
 MakeKind = Callable[[Context], Kind]
 
@@ -208,7 +209,12 @@ async def run(directory: Path, port: int, make_kind: MakeKind, options: Options)
     application = web.Application(client_max_size=MAX_BODY_BYTES)
     application.router.add_route("*", "/{path:.*}", server.handle)
     runner = web.AppRunner(
-        application, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_SECONDS, auto_decompress=False
+        application,
+        access_log=None,
+        handle_signals=False,
+        shutdown_timeout=SHUTDOWN_SECONDS,
+        auto_decompress=False,
+        max_field_size=MAX_HEADER_BYTES,
     )
     await runner.setup()
     try:

@@ -10,6 +10,7 @@ killed; a child dies with the spawner (Linux), has a session of its own, and tak
     python -m scenarios.engine.spawner CONTROL_DESCRIPTOR fork|exec MODULE …
 """
 
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -30,6 +31,7 @@ import psutil
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 CANNOT_START_EXIT_CODE = 70
+END_SECONDS = 10.0
 _MAX_MESSAGE_BYTES = 1 << 20
 _DESCRIPTORS_END = 4096
 
@@ -144,20 +146,20 @@ class Spawner:
                 )
 
     def _end_everything(self) -> None:
-        """Kill every descendant, also those that left their group, and reap it."""
+        """Kill every descendant, also those that left their group, and reap it, until the kernel says that there is none."""
+        deadline = time.monotonic() + END_SECONDS
         for pid in self._children:
             _kill_group(pid)
-        while descendants := psutil.Process().children(recursive=True):
-            for process in descendants:
-                try:
+        while time.monotonic() < deadline:
+            for process in psutil.Process().children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
-                except psutil.NoSuchProcess:
-                    continue
             try:
-                while os.waitpid(-1, 0):
+                while os.waitpid(-1, os.WNOHANG) != (0, 0):
                     pass
+                os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)  # the next one: it has been killed, or forked meanwhile
             except ChildProcessError:
-                continue
+                return
 
     def _become(self, message: Mapping[str, Any], stdout: int, stderr: int) -> NoReturn:
         """In the child: turn into the program. Never returns."""
@@ -167,6 +169,7 @@ class Spawner:
             arguments = message["arguments"]
             if self._mode == "exec":
                 os.execve(sys.executable, [sys.executable, "-m", message["module"], *arguments], os.environ)  # noqa: S606 - on purpose
+            sys.argv = [message["module"], *arguments]
             code = run_entry(message["module"], arguments)
         except BaseException:
             traceback.print_exc()

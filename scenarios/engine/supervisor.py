@@ -121,6 +121,9 @@ class Supervisor:
                 command,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
+                # A terminal of ours would make fork children buffer by lines; an output that we lack would leave them none.
+                stdout=subprocess.DEVNULL,
+                stderr=None if sys.stderr else subprocess.DEVNULL,
                 env=self._environment({}),
                 cwd=self._root,
                 start_new_session=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import signal
 import socket
 import subprocess
@@ -133,11 +134,15 @@ def test_ready_is_one_line_of_the_declared_form(tmp_path: Path) -> None:
     # Bytes, not as the harness reads them: this line is an interface.
     command = [sys.executable, "-m", "receivers", "keyed", "--dir", str(tmp_path / "r")]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        listening = [each.laddr for each in psutil.Process(process.pid).net_connections("tcp")]
-        process.terminate()
-        rest, complaints = process.communicate(timeout=20)
+        try:
+            assert process.stdout is not None
+            assert select.select([process.stdout], [], [], 20)[0]
+            line = process.stdout.readline()
+            listening = [each.laddr for each in psutil.Process(process.pid).net_connections("tcp")]
+            process.terminate()
+            rest, complaints = process.communicate(timeout=20)
+        finally:
+            process.kill()
     assert line == b"READY 127.0.0.1:%d\n" % listening[0].port
     assert (rest, complaints, process.returncode) == (b"", b"", 0)
 

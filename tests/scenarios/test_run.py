@@ -18,6 +18,7 @@ import pytest
 
 from scenarios.catalogue import SCENARIOS
 from scenarios.model import Begin, Check, Move, Program, Run, Start, Step, Together, Write
+from tests.scenarios.watch import Watch
 from tests.support import ROOT
 
 RUN = str(ROOT / "run.py")
@@ -108,6 +109,13 @@ def test_it_starts_without_the_callers_python_settings(tmp_path: Path) -> None:
     environment = {**os.environ, "HALT_AT": "send.before", "PYTHONPATH": str(tmp_path)}
     command = [sys.executable, RUN, "--out", str(tmp_path / "run"), "--only", "key_conflict"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_it_runs_where_nobody_reads_its_output(tmp_path: Path) -> None:
+    # A service manager may start it with standard output closed; the children's output has nothing to do with it.
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, RUN, "--out", str(tmp_path / "run"), "--only", "key_conflict"]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=15, check=False)
     assert done.returncode == 0, done.stderr
 
 
@@ -318,7 +326,7 @@ def test_points_shows_every_point_of_the_programs_and_who_fires_it() -> None:
 
 
 class Endless:
-    """A study whose only scenario never ends, in a process of its own; `processes` are all that it has started."""
+    """A study whose only scenario never ends, in a process of its own."""
 
     def __init__(self, directory: Path, spawn: str, *before: str) -> None:
         self.out = directory / "run"
@@ -333,10 +341,11 @@ class Endless:
                 raise AssertionError(f"the endless scenario was not reached: {self.harness.communicate()}")
         finally:
             os.close(reading)
-        self.processes = psutil.Process(self.harness.pid).children(recursive=True)
+        processes = psutil.Process(self.harness.pid).children(recursive=True)
+        self._watch = Watch(each.pid for each in processes)
         self.port = next(
             each.laddr.port
-            for process in self.processes
+            for process in processes
             for each in process.net_connections("tcp")
             if each.status == psutil.CONN_LISTEN
         )
@@ -349,11 +358,8 @@ class Endless:
 
     def assert_nothing_is_left(self) -> None:
         """No process is alive, the receiver's port is free, and there is no manifest."""
-        assert len(self.processes) == 5  # spawner, receiver, the daemon's parent, the daemon, the endless program
-        _gone, alive = psutil.wait_procs(self.processes, timeout=BOUND_SECONDS)
-        for process in alive:
-            process.kill()
-        assert alive == []
+        assert len(self._watch) == 5  # spawner, receiver, the daemon's parent, the daemon, the endless program
+        self._watch.assert_all_end()
         with socket.socket() as other:
             other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             other.bind(("127.0.0.1", self.port))
@@ -398,4 +404,5 @@ def test_a_hang_up_that_the_caller_ignores_stays_ignored(tmp_path: Path) -> None
     status = Path(f"/proc/{endless.harness.pid}/status").read_text()
     ignored = int(re.findall(r"^SigIgn:\s*([0-9a-f]+)$", status, re.MULTILINE)[0], 16)
     assert endless.end(signal.SIGTERM)[0] == 3
+    endless.assert_nothing_is_left()
     assert ignored & 1 << (signal.SIGHUP - 1)

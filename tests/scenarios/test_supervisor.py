@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pytest
 from scenarios.engine.output import KEPT_BYTES, Output
 from scenarios.engine.supervisor import Launch, Supervisor
 from scenarios.errors import HarnessBug
+from tests.scenarios.watch import Watch
 from tests.support import ROOT, Ended, ProcessBox
 
 PROGRAMS = "tests.scenarios.programs"
@@ -32,17 +34,6 @@ def box(request: pytest.FixtureRequest) -> Iterator[ProcessBox]:
 
 def run(box: ProcessBox, *arguments: str) -> Ended:
     return box.run(PROGRAMS, arguments)
-
-
-def still_there(pids: list[int]) -> list[psutil.Process]:
-    return [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
-
-
-def assert_gone(processes: list[psutil.Process]) -> None:
-    _gone, alive = psutil.wait_procs(processes, timeout=BOUND_SECONDS)
-    for process in alive:
-        process.kill()
-    assert alive == []
 
 
 @pytest.mark.parametrize(
@@ -218,36 +209,37 @@ def test_closing_the_supervisor_ends_children_and_what_they_left_behind(spawn: s
         waiting = box.start(PROGRAMS, ("daemon", "wait"))
         assert ending.wait().exit_code == 0
         pids = [waiting.pid, ending.port, waiting.port, psutil.Process(waiting.pid).ppid()]
-        processes = still_there(pids)
-        assert len(processes) >= 3
-    assert_gone(processes)
+        watch = Watch(pids)
+        assert len(watch) >= 3
+    watch.assert_all_end()
 
 
 @pytest.mark.parametrize("spawn", ["fork", "exec"])
 def test_a_killed_spawner_is_told_as_a_fault_of_the_harness_and_no_child_survives(spawn: str) -> None:
     with ProcessBox(spawn) as box:
         running = box.start(PROGRAMS, ("wait",))
-        child = psutil.Process(running.pid)
-        spawner = psutil.Process(child.ppid())
+        spawner = psutil.Process(psutil.Process(running.pid).ppid())
+        watch = Watch([running.pid, spawner.pid])
         spawner.kill()
         with pytest.raises(HarnessBug, match="spawner ended unexpectedly"):
             running.wait()
         with pytest.raises(HarnessBug, match="spawner is gone"):
             box.launch(PROGRAMS, ("wait",))
-    assert_gone([child, spawner])
+    watch.assert_all_end()
 
 
 @pytest.mark.parametrize("spawn", ["fork", "exec"])
 def test_a_killed_harness_leaves_no_process_behind(spawn: str) -> None:
     command = [sys.executable, "-m", "tests.scenarios.harness", "supervisor", spawn]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as harness:
-        assert harness.stdout is not None
-        pids = json.loads(harness.stdout.readline())
-        processes = still_there(pids)
-        assert len(processes) >= 4
-        harness.kill()
-        harness.wait(BOUND_SECONDS)
-        assert_gone(processes)
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as harness:
+        try:
+            assert harness.stdout is not None
+            assert select.select([harness.stdout], [], [], BOUND_SECONDS)[0]
+            watch = Watch(json.loads(harness.stdout.readline()))
+            assert len(watch) >= 4
+        finally:
+            harness.kill()
+    watch.assert_all_end()
 
 
 @pytest.mark.parametrize("spawn", ["fork", "exec"])
