@@ -9,10 +9,27 @@ from __future__ import annotations
 
 import os
 
-from audit import checkpoints, inventory, ledger, order, outbox, passes, processes, protocol, results, volatile, wire
+from audit import (
+    alike,
+    checkpoints,
+    dispatch,
+    inquiries,
+    inventory,
+    ledger,
+    order,
+    outbox,
+    prefixes,
+    processes,
+    protocol,
+    relay,
+    requests,
+    results,
+    serve,
+    volatile,
+    wire,
+)
 from audit.case import Case, gather
 from audit.checkpoints import say
-from audit.expectations import EXPECTATIONS
 from audit.files import Tree
 from audit.findings import FAIL, PASS, UNKNOWN, Findings
 from audit.shapes import LIST, exactly, holds
@@ -23,6 +40,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from audit.findings import Finding
+    from audit.requests import Traffic
     from audit.shapes import Shape
 
 MANIFEST, PROCESSES, RESULTS, TABLES = "manifest.json", "processes.json", "results.json", "tables.md"
@@ -58,8 +76,7 @@ def audit_archive(path: str, root: str) -> Report:
     if manifest is not None and protocol.well_formed(manifest, findings.about(MANIFEST)):
         catalogue = len(manifest["protocol"]["scenarios"])
         cases = _cases(manifest, recorded, tree, findings)
-        for case in cases:
-            _scenario(case)
+        alike.check([(case, _scenario(case)) for case in cases])
         totals = _totals(cases)
         if claimed is not None:
             results.check(claimed, cases, totals, findings.about(RESULTS))
@@ -93,16 +110,16 @@ def _cases(manifest: dict[str, Any], recorded: dict[str, Any] | None, tree: Tree
     records: list[dict[str, Any]] = []
     if recorded is not None and holds(recorded, DOCUMENT, note, ""):
         records = processes.readable(recorded, note)
-    names = [f"{plan['section']}/{plan['name']}" for plan in plans]
-    processes.hold_order(records, names, note)
+    names = [f"{plan['section']}/{plan['name']}" for plan, _ in plans]
+    processes.hold_order(records, [plan for plan, _ in plans], note)
     volatile.check_pids(records, note)
     by_scenario: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     for record in records:
         by_scenario.get(record["scenario"], []).append(record)
-    return [Case(plan, EXPECTATIONS.get(name), by_scenario[name], tree) for plan, name in zip(plans, names, strict=True)]
+    return [Case(*planned, by_scenario[name], tree) for planned, name in zip(plans, names, strict=True)]
 
 
-def _scenario(case: Case) -> None:
+def _scenario(case: Case) -> Traffic:
     """Every check of one scenario."""
     gather(case)
     processes.check(case)
@@ -110,11 +127,22 @@ def _scenario(case: Case) -> None:
     volatile.check_clock(case)
     outbox.check(case)
     ledger.check(case)
-    begun = wire.requests(case)
-    wire.check(case, begun)
-    passes.check(case, begun)
-    order.check(case, begun)
-    checkpoints.check(case, begun)
+    prefixes.check(case)
+    traffic = requests.gather(case)
+    dispatch.check(case, traffic)
+    relay.match(case, traffic)
+    wire.check(case, traffic)
+    relay.check(case, traffic)
+    inquiries.match(case, traffic)
+    serve.check(case, traffic)
+    inquiries.check(case, traffic)
+    order.check(case, traffic)
+    checkpoints.check(case, traffic)
+    _counts(case)
+    return traffic
+
+
+def _counts(case: Case) -> None:
     counts, planned = case.counts(), case.plan["expected"]
     wanted = {
         "the protocol": tuple(planned[name] for name in ("effects", "receipts", "history", "arrivals")),

@@ -10,23 +10,8 @@ from __future__ import annotations
 from audit.files import Unreadable
 from audit.findings import plain, show
 from audit.hashing import digest
-from audit.shapes import (
-    COUNT,
-    FLAG,
-    NAME,
-    OBJECT,
-    PAYLOAD,
-    POSITIVE,
-    ROUTE,
-    SHA,
-    STATUS,
-    SUCCESS,
-    TEXT,
-    Kind,
-    holds,
-    one_of,
-    optional,
-)
+from audit.records import SHAPES, shape_of
+from audit.shapes import OBJECT, POSITIVE, SHA, Kind, holds, one_of
 from audit.strict_json import Malformed, encode, parse
 
 TYPE_CHECKING = False
@@ -37,51 +22,6 @@ if TYPE_CHECKING:
     from audit.findings import Note
     from audit.shapes import Shape
 
-DEFINITE = ("connection_refused", "connect_timeout", "unreachable", "conflict", "unavailable", "refused")
-INDEFINITE = (
-    "connection_reset", "connection_closed", "response_timeout", "short_response", "malformed_response",
-    "oversized_response", "unreadable_result", "redirect", "server_error",
-)  # fmt: skip
-OUTCOME: Shape = {
-    "outcome": one_of("did_not_happen", "may_have_happened"),
-    "reason": one_of(*DEFINITE, *INDEFINITE),
-    "status": optional(STATUS),
-}
-SHAPES: dict[str, dict[str, Shape]] = {
-    "intentions": {"intention": {"body": PAYLOAD, "fingerprint": SHA, "key": NAME, "route": ROUTE}},
-    "attempts": {
-        "attempt": {"fingerprint": SHA, "intention": NAME, "key": NAME, "number": POSITIVE},
-        "outcome": {"intention": NAME, "number": POSITIVE, **OUTCOME},
-    },
-    "receipts": {
-        "receipt": {
-            "attempt": POSITIVE, "fingerprint": SHA, "intention": NAME, "key": NAME, "replayed": FLAG,
-            "result": PAYLOAD, "status": SUCCESS,
-        },
-    },
-    "history": {"history": {"answer": PAYLOAD, "question": PAYLOAD}},
-    "effects": {
-        "effect": {
-            "arrival": NAME, "fingerprint": SHA, "key": optional(NAME), "number": POSITIVE, "result": PAYLOAD,
-            "status": SUCCESS,
-        },
-    },
-    "arrivals": {
-        "arrival": {
-            "attempt": optional(TEXT), "body_bytes": optional(COUNT), "fingerprint": optional(SHA), "key": optional(NAME),
-            "method": NAME, "route": TEXT,
-        },
-        "answer": {
-            "effect": optional(NAME), "outcome": one_of("applied", "replayed", "conflict", "refused", "failed"),
-            "reason": optional(NAME), "result_sha256": optional(SHA), "status": STATUS,
-        },
-    },
-    "requests": {
-        "request": {"body": PAYLOAD, "fingerprint": SHA, "key": NAME, "route": ROUTE},
-        "response": {"replayed": FLAG, "result": PAYLOAD, "status": SUCCESS},
-        "outcome": OUTCOME,
-    },
-}  # fmt: skip
 IDENTIFIER = Kind(
     "1 to 300 printable ASCII characters",
     lambda value: type(value) is str and 0 < len(value) <= 300 and value.isascii() and value.isprintable(),
@@ -101,7 +41,7 @@ CHECKSUM_END = len(OPENING) + 64
 class Record:
     """One record of a journal and the line that it stands on."""
 
-    __slots__ = ("data", "id", "line", "place", "type")
+    __slots__ = ("data", "id", "line", "place", "span", "type")
 
     def __init__(self, place: str, line: int, kind: str, identifier: str, data: dict[str, Any]) -> None:
         self.place = place
@@ -109,16 +49,18 @@ class Record:
         self.type = kind
         self.id = identifier
         self.data = data
+        self.span: tuple[int, int] | None = None
 
 
 class Journal:
     """The records of one journal; `ends` are the offsets at which complete lines end, `tail` is a torn last line."""
 
-    __slots__ = ("_seen", "ends", "name", "path", "records", "tail")
+    __slots__ = ("_seen", "ends", "name", "path", "records", "tail", "timed")
 
-    def __init__(self, path: str, name: str) -> None:
+    def __init__(self, path: str, name: str, timed: bool = False) -> None:
         self.path = path
         self.name = name
+        self.timed = timed
         self.records: list[Record] = []
         self.ends: list[int] = []
         self.tail = b""
@@ -143,9 +85,9 @@ class Journal:
         return found
 
 
-def read(tree: Tree, path: str, name: str, note: Note) -> Journal:
+def read(tree: Tree, path: str, name: str, note: Note, timed: bool = False) -> Journal:
     """The journal at a path of the archive; whatever is wrong with a line is noted with its number."""
-    journal = Journal(path, name)
+    journal = Journal(path, name, timed)
     previous = digest(f"halt23 journal 1 {name}".encode("ascii"))
     end = 0
     try:
@@ -191,7 +133,7 @@ def _line(journal: Journal, line: bytes, previous: str, note: Note) -> str:
         note(f"{place} sequence", f"is {record['sequence']}, expected {number}")
     if not journal.once(kind, identifier):
         note(f"{place} id", f"{show(identifier)} stands twice for the type {kind}")
-    if holds(data, SHAPES[journal.name][kind], note, f"{place} data"):
+    if holds(data, shape_of(journal.name, kind, journal.timed), note, f"{place} data"):
         journal.records.append(Record(place, number, kind, identifier, data))
     return actual
 

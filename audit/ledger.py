@@ -1,14 +1,15 @@
 """The receiver's side: arrivals, answers and effects, each against the one it rests on.
 
 Arrivals and effects are numbered without a gap; every answer belongs to an earlier arrival, every effect to the
-arrival that caused it, and an answer that applied or replayed repeats its effect's status and result. `KINDS` says
-what each kind of receiver does with a key that it has seen. Which request an arrival was is held in `wire`.
+arrival that caused it, and an answer that applied or replayed repeats its effect's status and result. What
+each kind of receiver does with a key that it has seen is held in `serve`, which request an arrival was in `wire`.
 """
 
 from __future__ import annotations
 
-from audit.case import RECEIVER, died, module_of
+from audit.case import RECEIVER, died
 from audit.findings import show
+from audit.kinds import kind_of, numeric
 from audit.shapes import payload_bytes, payload_digest
 
 TYPE_CHECKING = False
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
     from audit.case import Case, Store
     from audit.findings import Note
     from audit.journals import Record
-
-KINDS = {"keyed": True, "unkeyed": False}
-"""Whether a kind of receiver keeps one effect a key."""
+    from audit.kinds import Kind
 
 REASONS: dict[str, tuple[str, tuple[int, ...]]] = {
     "body_differs": ("conflict", (409,)),
@@ -31,6 +30,8 @@ REASONS: dict[str, tuple[str, tuple[int, ...]]] = {
     "body_incomplete": ("refused", (400,)),
     "method_not_allowed": ("refused", (405,)),
     "not_found": ("refused", (404,)),
+    "key_in_flight": ("refused", (409,)),
+    "registry_full": ("refused", (429,)),
     "storage_full": ("failed", (503, 507)),
     "storage_failed": ("failed", (503, 507)),
 }
@@ -48,10 +49,10 @@ def check(case: Case) -> None:
                     case.note(f"{process['process']}.stdout", f"is {show(process['stdout'])}, expected nothing")
 
 
-def keyed(store: Store) -> bool | None:
-    """Whether the receiver of this store keeps one effect a key; None where its kind is not known."""
-    kinds = {tuple(process["command"][3:4]) for process in store.processes if module_of(process) == RECEIVER}
-    return KINDS.get("".join(kinds.pop())) if len(kinds) == 1 else None
+def kind(store: Store) -> Kind | None:
+    """The one kind of receiver of this store; None where it is not known."""
+    kinds = {process.kind(): kind_of(process) for process in store.ran(RECEIVER)}
+    return next(iter(kinds.values())) if len(kinds) == 1 else None
 
 
 def _arrivals(store: Store, note: Note) -> None:
@@ -60,8 +61,13 @@ def _arrivals(store: Store, note: Note) -> None:
     answered = journal.by_id("answer")
     deaths = sum(died(process) for process in store.ran(RECEIVER))
     known: set[str] = set()
+    queries = 0
     for record in journal.records:
-        if record.type == "arrival":
+        if record.type == "query":
+            queries += 1
+            if record.id != f"query-{queries}":
+                note(f"{record.place} id", f"is {show(record.id)}, expected 'query-{queries}'")
+        elif record.type == "arrival":
             known.add(record.id)
             if record.id != f"arrival-{len(known)}":
                 note(f"{record.place} id", f"is {show(record.id)}, expected 'arrival-{len(known)}'")
@@ -75,7 +81,7 @@ def _effects(store: Store, note: Note) -> None:
     """Effects are numbered, have the result of their number, and name the arrival that caused them."""
     arrivals = store["arrivals"].by_id("arrival")
     answers = store["arrivals"].by_id("answer")
-    one_a_key = keyed(store)
+    known = kind(store)
     causes: set[str] = set()
     for number, record in enumerate(store["effects"].records, 1):
         data = record.data
@@ -84,9 +90,9 @@ def _effects(store: Store, note: Note) -> None:
         wanted = f'{{"answer":"The counter is now {number}.","counter":{number}}}'
         if payload_bytes(data["result"]) != wanted.encode():
             note(f"{record.place} data.result", f"is {show(data['result'])}, expected the content {wanted}")
-        if one_a_key is not None:
-            key, name = (data["key"], data["key"]) if one_a_key else (None, f"effect-{number}")
-            if data["key"] != key or record.id != name or (one_a_key and key is None):
+        if known is not None:
+            name = data["key"] if known.by_key else f"effect-{number}"
+            if record.id != name or (data["key"] is not None and not known.keeps):
                 note(f"{record.place} id", f"{show(record.id)} with key {show(data['key'])} does not fit this receiver")
         cause = arrivals.get(data["arrival"])
         if cause is None:
@@ -97,7 +103,7 @@ def _effects(store: Store, note: Note) -> None:
         causes.add(data["arrival"])
         if data["fingerprint"] != cause.data["fingerprint"]:
             note(f"{record.place} data.fingerprint", f"is not the one of {cause.place}, its arrival")
-        if one_a_key and data["key"] != cause.data["key"]:
+        if known is not None and known.keeps and data["key"] != cause.data["key"]:
             note(f"{record.place} data.key", f"is {show(data['key'])}, but {cause.place}, its arrival, has another")
         answer = answers.get(data["arrival"])
         if answer is not None:
@@ -114,10 +120,13 @@ def _answers(store: Store, note: Note) -> None:
     """An answer gives what its effect holds, or says why there is none."""
     arrivals = store["arrivals"].by_id("arrival")
     effects = store["effects"].by_id("effect")
+    known, registry = kind(store), store["keys"].records
+    status = next((int(numeric(process, "--conflict-status", 409)) for process in store.ran(RECEIVER)), 409)
     for record in store["arrivals"].of("answer"):
         data = record.data
         outcome, arrival, effect = data["outcome"], arrivals.get(record.id), effects.get(data["effect"])
-        if data["effect"] is not None and effect is None:
+        promised = known is not None and known.key_first and any(key.data["effect"] == data["effect"] for key in registry)
+        if data["effect"] is not None and effect is None and not promised:
             note(f"{record.place} data.effect", f"there is no effect {show(data['effect'])}")
         if outcome in ("applied", "replayed"):
             if data["reason"] is not None:
@@ -128,11 +137,13 @@ def _answers(store: Store, note: Note) -> None:
                 _given(record, arrival, effect, note)
             continue
         wanted, statuses = REASONS.get(data["reason"], ("", ()))
+        if data["reason"] == "body_differs":
+            statuses = (status,)
         if wanted != outcome:
             note(f"{record.place} data.reason", f"{show(data['reason'])} is no reason for {outcome}")
         elif data["status"] not in statuses:
             note(f"{record.place} data.status", f"is {data['status']}, expected {show(statuses)} for {data['reason']}")
-        if outcome == "conflict" and keyed(store) and arrival is not None:
+        if outcome == "conflict" and known is not None and known.by_key and arrival is not None:
             _contradicted(record, arrival, effects.get(arrival.data["key"]), note)
 
 

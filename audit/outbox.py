@@ -1,16 +1,16 @@
 """The dispatcher's side: intentions, attempts, outcomes, receipts and history, each against the one it rests on.
 
-Attempts of an intention are numbered without a gap and carry its key and its bytes; a dispatcher is serial, so an
-outcome follows its attempt directly; a receipt belongs to an attempt without an outcome, and a history record repeats
-its intention's body and its receipt's result. What the receiver has to say about it is held in `wire`; how many
-attempts may be left open, in `passes`.
+Attempts of an intention are numbered without a gap; a dispatcher is serial, so an outcome follows its attempt directly; a
+receipt belongs to an attempt without an outcome, unless a status query settled it later, and a history record repeats its
+intention's body and its receipt's result. What the receiver has to say about it is held in `wire`; who wrote what, with
+which key and bytes, and what may be left open, in `dispatch`.
 """
 
 from __future__ import annotations
 
 from audit.case import DISPATCHER, PRODUCER, option
 from audit.findings import show
-from audit.journals import DEFINITE
+from audit.records import DEFINITE
 from audit.shapes import payload_bytes, payload_digest
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from audit.findings import Note
     from audit.journals import Record
 
-STATUS_OF = {"conflict": (409, 422), "unavailable": (429, 503, 507)}
+STATUS_OF = {"conflict": (409, 422), "in_flight": (409,), "unavailable": (429, 503, 507)}
 NO_STATUS = (
     "connection_refused", "connect_timeout", "unreachable", "connection_reset", "connection_closed", "malformed_response",
 )  # fmt: skip
@@ -61,14 +61,15 @@ def _intentions(store: Store, note: Note) -> None:
 
 
 def _attempts(store: Store, note: Note) -> None:
-    """Attempts are numbered per intention, resend the same key and bytes, and are closed before the next begins."""
+    """Attempts are numbered per intention, and are closed, or asked about, before the next begins."""
     intentions = store["intentions"].by_id("intention")
     reached: dict[str, int] = {}
     before: Record | None = None
     for record in store["attempts"].records:
         name, number = record.data["intention"], record.data["number"]
-        if record.id != f"{name}#{number}":
-            note(f"{record.place} id", f"is {show(record.id)}, expected {show(f'{name}#{number}')}")
+        wanted = f"{name}#{number}"
+        if record.id != wanted and not (record.type == "inquiry" and record.id.startswith(f"{wanted}?")):
+            note(f"{record.place} id", f"is {show(record.id)}, expected {show(wanted)}")
         intention = intentions.get(name)
         if intention is None:
             note(f"{record.place} data.intention", f"there is no intention {show(name)}")
@@ -76,12 +77,11 @@ def _attempts(store: Store, note: Note) -> None:
             if before is None or before.type != "attempt" or before.id != record.id:
                 note(record.place, f"the outcome of {show(record.id)} does not follow its attempt directly")
             _outcome(record, note)
-        else:
+        elif record.type == "attempt":
             _differs(note, record, "number", reached.get(name, 0) + 1, "the next attempt of this intention is number")
             reached[name] = number
-            if intention is not None:
-                _differs(note, record, "key", intention.data["key"], "the intention has")
-                _differs(note, record, "fingerprint", intention.data["fingerprint"], "the intention has")
+        elif number > reached.get(name, 0):
+            note(record.place, f"asks about attempt {number}, but the latest one of this intention is {reached.get(name, 0)}")
         before = record
 
 
@@ -122,10 +122,22 @@ def _receipts(store: Store, note: Note) -> None:
             continue
         _differs(note, record, "key", attempt.data["key"], "the attempt has")
         _differs(note, record, "fingerprint", attempt.data["fingerprint"], "the attempt has")
-        if name in outcomes:
+        _via(record, note)
+        if name in outcomes and record.data["via"] != "status_query":
             note(record.place, f"the attempt {show(name)} has a receipt and the outcome of {outcomes[name].place}")
         if f"{record.id}#{record.data['attempt'] + 1}" in attempts:
             note(record.place, f"the attempt {show(name)} has a receipt, and yet another attempt follows it")
+
+
+def _via(record: Record, note: Note) -> None:
+    """What came back with a receipt goes with the way on which it came."""
+    via = record.data["via"]
+    for member in ("status", "result"):
+        if (record.data[member] is None) != (via == "mark"):
+            wanted = "null" if via == "mark" else "not null"
+            note(f"{record.place} data.{member}", f"is {show(record.data[member])}, expected {wanted} for a receipt via {via}")
+    if record.data["replayed"] and via != "response":
+        note(f"{record.place} data.replayed", f"is True, but a receipt via {via} saw no response")
 
 
 def _history(store: Store, note: Note) -> None:

@@ -1,9 +1,9 @@
 """`processes.json`: every process against the step that started it, and its end against what was allowed.
 
-The protocol's steps are walked in order; each `start` and `run` takes the next record of the scenario, and the record
-must say what the step says: name, incarnation, command, fault, environment, and how it ended. The audit's own table
-says the same a second time. Exit code 23 and an armed fault imply each other, and a halted process leaves its witness
-line. Clocks, pids and ports are in `volatile`.
+Each process that the protocol's steps start (`plan`) takes the next record of the scenario, and the record must say what
+the step says: name, incarnation, command, fault, pause, environment, and how it ended. The audit's own table says the same
+a second time. Exit code 23 and an armed fault imply each other; a halted or paused process leaves its witness line.
+Clocks, pids and ports are in `volatile`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from audit.case import Case
     from audit.expectations.words import Expected
     from audit.findings import Note
+    from audit.plan import Launch
     from audit.shapes import Shape
 
 EXIT: Shape = {"code": optional(COUNT), "signal": optional(TEXT)}
@@ -26,7 +27,8 @@ FAULT: Shape = {"point": TEXT, "occurrence": POSITIVE}
 RESOURCES: Shape = {"user_cpu_seconds": NUMBER, "system_cpu_seconds": NUMBER, "max_rss_bytes": COUNT}
 PROCESS: Shape = {
     "scenario": TEXT, "process": TEXT, "incarnation": POSITIVE, "step": POSITIVE, "command": list_of(TEXT),
-    "substitutions": map_of(TEXT), "environment": map_of(TEXT), "fault": optional(OBJECT), "expected_exit": OBJECT,
+    "substitutions": map_of(TEXT), "environment": map_of(TEXT), "fault": optional(OBJECT), "pause": optional(OBJECT),
+    "expected_exit": OBJECT,
     "exit_code": ANYTHING, "signal": optional(TEXT), "ended_by": one_of("itself", "stop", "kill", "harness"),
     "stdout": TEXT, "ready": optional(TEXT), "stderr": TEXT, "pid": POSITIVE, "started_seconds": NUMBER,
     "ended_seconds": NUMBER, "resources": OBJECT,
@@ -44,6 +46,7 @@ def readable(document: dict[str, Any], note: Note) -> list[dict[str, Any]]:
             holds(record["expected_exit"], EXIT, note, f"{place}.expected_exit"),
             holds(record["resources"], RESOURCES, note, f"{place}.resources"),
             record["fault"] is None or holds(record["fault"], FAULT, note, f"{place}.fault"),
+            record["pause"] is None or holds(record["pause"], FAULT, note, f"{place}.pause"),
         ]
         code = record["exit_code"]
         if code is not None and (type(code) is not int or not 0 <= code <= 255):
@@ -56,80 +59,64 @@ def readable(document: dict[str, Any], note: Note) -> list[dict[str, Any]]:
     return good
 
 
-def hold_order(records: list[dict[str, Any]], scenarios: list[str], note: Note) -> None:
+def hold_order(records: list[dict[str, Any]], plans: list[dict[str, Any]], note: Note) -> None:
     """Records stand in the order of the scenarios, then of the steps, and name no other scenario."""
-    place_of = {name: number for number, name in enumerate(scenarios)}
+    place_of = {f"{plan['section']}/{plan['name']}": number for number, plan in enumerate(plans)}
+    together = {
+        (at, step) for at, plan in enumerate(plans) for step, each in enumerate(plan["steps"], 1) if each["do"] == "together"
+    }
     last = (-1, 0)
     for record in records:
         at = place_of.get(record["scenario"])
         if at is None:
             note(label(record), f"belongs to {show(record['scenario'])}, a scenario that was not selected")
             continue
-        if (at, record["step"]) <= last:
+        this = (at, record["step"])
+        if this < last or (this == last and this not in together):
             note(label(record), f"step {record['step']} of {record['scenario']} stands after a later one, or twice")
-        last = (at, record["step"])
+        last = this
 
 
 def check(case: Case) -> None:
     """Hold the scenario's processes against the protocol's steps and against the audit's own table."""
-    planned = _planned(case.plan["steps"])
-    for (step, plan), record in zip(planned, case.processes, strict=False):
-        _against_step(case, step, plan, record)
-    if len(planned) > len(case.processes):
-        for step, plan in planned[len(case.processes) :]:
-            case.note("processes.json", f"the process {show(plan['process'])} of step {step} is missing")
-    for record in case.processes[len(planned) :]:
+    for plan, record in zip(case.launches, case.processes, strict=False):
+        _against_step(case, plan, record)
+    for plan in case.launches[len(case.processes) :]:
+        case.note("processes.json", f"the process {show(plan.process)} of step {plan.step} is missing")
+    for record in case.processes[len(case.launches) :]:
         case.note("processes.json", f"{label(record)} of step {record['step']} was started by no step")
     if case.expectation is not None:
         _against_table(case, case.expectation.processes)
     for record in case.processes:
         _halt(case, record)
+        _pause(case, record)
 
 
-def _planned(steps: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
-    """Each step that starts a process, its number, and with it how the later steps end that process."""
-    planned: list[tuple[int, dict[str, Any]]] = []
-    running: dict[str, dict[str, Any]] = {}
-    begun: dict[str, int] = {}
-    for number, step in enumerate(steps, 1):
-        name = step.get("process", "")
-        if step["do"] in ("start", "run"):
-            begun[name] = begun.get(name, 0) + 1
-            plan = {**step, "incarnation": begun[name], "ended_by": "harness", "code": None, "signal": None}
-            planned.append((number, plan))
-            if step["do"] == "run":
-                plan.update(ended_by="itself", code=step["exit_code"])
-            else:
-                running[name] = plan
-        elif step["do"] != "check" and name in running:
-            end: dict[str, dict[str, Any]] = {
-                "stop": {"ended_by": "stop", "code": 0},
-                "kill": {"ended_by": "kill", "signal": "SIGKILL"},
-                "await": {"ended_by": "itself", "code": step.get("exit_code")},
-            }
-            running.pop(name).update(end[step["do"]])
-    return planned
+def parsed(armed: str | None) -> dict[str, Any] | None:
+    """`POINT#OCCURRENCE`, or `POINT` for its first occurrence, as a record has it."""
+    point, mark, occurrence = (armed or "").partition("#")
+    return {"point": point, "occurrence": int(occurrence) if mark else 1} if armed else None
 
 
-def _against_step(case: Case, step: int, plan: dict[str, Any], record: dict[str, Any]) -> None:
-    halt_at = plan["halt_at"]
-    point, _, occurrence = (halt_at or "").partition("#")
+def _against_step(case: Case, plan: Launch, record: dict[str, Any]) -> None:
+    armed = {"HALT_AT": plan.halt_at, "PAUSE_AT": plan.pause_at}
     wanted = {
-        "process": plan["process"],
-        "incarnation": plan["incarnation"],
-        "step": step,
-        "command": ["python", "-m", plan["module"], *plan["arguments"]],
-        "environment": {"HALT_AT": halt_at} if halt_at else {},
-        "fault": {"point": point, "occurrence": int(occurrence)} if halt_at else None,
-        "expected_exit": {"code": plan["code"], "signal": plan["signal"]},
-        "exit_code": plan["code"],
-        "signal": plan["signal"],
-        "ended_by": plan["ended_by"],
+        "process": plan.process,
+        "incarnation": plan.incarnation,
+        "step": plan.step,
+        "command": ["python", "-m", plan.module, *plan.arguments],
+        "environment": {name: value for name, value in armed.items() if value},
+        "fault": parsed(plan.halt_at),
+        "pause": parsed(plan.pause_at),
+        "expected_exit": {"code": plan.code, "signal": plan.signal},
+        "exit_code": plan.code,
+        "signal": plan.signal,
+        "ended_by": plan.ended_by,
     }
     for member, value in wanted.items():
         if record[member] != value:
             place = f"processes.json {label(record)}.{member}"
-            case.note(place, f"is {show(record[member])}, but step {step} of the protocol asks for {show(value)}")
+            case.note(place, f"is {show(record[member])}, but step {plan.step} of the protocol asks for {show(value)}")
 
 
 def _against_table(case: Case, table: tuple[Expected, ...]) -> None:
@@ -137,13 +124,12 @@ def _against_table(case: Case, table: tuple[Expected, ...]) -> None:
         sentence = f"has {len(case.processes)} processes, the audit expects {len(table)}"
         case.note("processes.json", sentence)
     for expected, record in zip(table, case.processes, strict=False):
-        fault = record["fault"]
-        halted_at = f"{fault['point']}#{fault['occurrence']}" if fault else None
         for member, actual, wanted in (
             ("process", record["process"], expected.process),
             ("incarnation", record["incarnation"], expected.incarnation),
             ("module", record["command"][2:3], [expected.module]),
-            ("fault", halted_at, expected.fault),
+            ("fault", record["fault"], parsed(expected.fault)),
+            ("pause", record["pause"], parsed(expected.pause)),
             ("exit_code", record["exit_code"], expected.code),
             ("signal", record["signal"], expected.signal),
             ("ended_by", record["ended_by"], expected.ended_by),
@@ -169,3 +155,13 @@ def _halt(case: Case, record: dict[str, Any]) -> None:
     witness = f"halt(23) at {fault['point']}#{fault['occurrence']}"
     if lines[-2:] != [witness, ""] and lines[-1] != witness:
         case.note(f"{place}.stderr", f"does not end with the witness line {show(witness)}: {show(record['stderr'][-80:])}")
+
+
+def _pause(case: Case, record: dict[str, Any]) -> None:
+    """A process that was to pause says where it did, once; nobody else does."""
+    pause = record["pause"]
+    wanted = [f"paused at {pause['point']}#{pause['occurrence']}"] if pause else []
+    said = [line for line in record["stderr"].split("\n") if line.startswith("paused at ")]
+    if said != wanted:
+        place = f"processes.json {label(record)}.stderr"
+        case.note(place, f"has the witness lines {show(said)} of a pause, expected {show(wanted)}")

@@ -1,14 +1,15 @@
 """The manifest's protocol and selection: well-formed, pinned, and planned as the audit's own table expects.
 
-The catalogue that the manifest carries is hashed anew and held against the pin of its version; each scenario of it
-must be in the audit's table with the same counts and the same name for its counterexample, and the table must hold no
-other. `selected` hands the plans on that were run.
+The catalogue that the manifest carries is hashed anew and held against the pin of its version. Each scenario of it that was
+run, and every one of an unknown catalogue, must be in the audit's table with the same counts and the same name for its
+counterexample. (That a pinned catalogue agrees with the table to the last scenario is held by the tests, once for all
+archives.) `selected` hands the plans on that were run, with what the table expects of them.
 """
 
 from __future__ import annotations
 
 from audit.checkpoints import say
-from audit.expectations import EXPECTATIONS, PROTOCOLS
+from audit.expectations import PROTOCOLS, expected_in
 from audit.expectations.words import COUNTED
 from audit.findings import show
 from audit.hashing import digest
@@ -36,13 +37,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from audit.expectations.words import Expectation
     from audit.findings import Note
     from audit.shapes import Shape
 
 
 def _is_halt(value: Any) -> bool:
     point, mark, occurrence = value.partition("#") if type(value) is str else ("", "", "")
-    return bool(point and mark) and occurrence.isascii() and occurrence.isdigit() and occurrence[0] != "0"
+    counts = occurrence.isascii() and occurrence.isdigit() and occurrence[0] != "0" and len(occurrence) < 10
+    return bool(point) and (counts or not mark)
 
 
 MANIFEST: Shape = {
@@ -56,17 +59,25 @@ RUN: Shape = {
     "python": NAME, "implementation": NAME, "platform": NAME, "packages": map_of(NAME),
 }  # fmt: skip
 PLAN: Shape = {
-    "section": NAME, "name": NAME, "shows": NAME, "counterexample": FLAG, "steps": LIST, "expected": OBJECT,
+    "section": NAME, "name": NAME, "shows": NAME, "look_at": NAME, "counterexample": FLAG, "steps": LIST, "expected": OBJECT,
 }  # fmt: skip
 COUNTS: Shape = dict.fromkeys(COUNTED, COUNT)
-HALT = optional(Kind("POINT#OCCURRENCE", _is_halt))
+HALT = optional(Kind("POINT or POINT#OCCURRENCE", _is_halt))
 _LAUNCH: Shape = {"do": NAME, "process": NAME, "module": NAME, "arguments": list_of(TEXT), "halt_at": HALT}
+_ENDING: Shape = {"do": NAME, "process": NAME}
 STEPS: dict[str, Shape] = {
-    "start": _LAUNCH,
+    "start": {**_LAUNCH, "pause_at": HALT},
+    "begin": {**_LAUNCH, "pause_at": HALT},
     "run": {**_LAUNCH, "exit_code": COUNT},
-    "stop": {"do": NAME, "process": NAME},
-    "kill": {"do": NAME, "process": NAME},
-    "await": {"do": NAME, "process": NAME, "exit_code": COUNT},
+    "together": {"do": NAME, "runs": LIST},
+    "stop": _ENDING,
+    "kill": _ENDING,
+    "await": {**_ENDING, "exit_code": COUNT},
+    "await_paused": _ENDING,
+    "resume": _ENDING,
+    "write": {"do": NAME, "path": NAME, "content": TEXT},
+    "flip": {"do": NAME, "path": NAME, "offset": COUNT},
+    "move": {"do": NAME, "path": NAME, "to": NAME},
     "check": {"do": NAME, "name": NAME, "counts": OBJECT},
 }
 
@@ -83,33 +94,39 @@ def well_formed(manifest: dict[str, Any], note: Note) -> bool:
     return all(parts)
 
 
-def selected(manifest: dict[str, Any], note: Note) -> list[dict[str, Any]]:
-    """Hold the protocol and the selection; the plans of the scenarios that were run."""
+def selected(manifest: dict[str, Any], note: Note) -> list[tuple[dict[str, Any], Expectation | None]]:
+    """Hold the protocol and the selection; the plans of the scenarios that were run, each with its expectation."""
     protocol, selection = manifest["protocol"], manifest["selection"]
-    _pin(protocol, note)
+    pinned = _pin(protocol, note)
+    chosen = set(selection["scenarios"])
+    sections = {name.partition("/")[0] for name in chosen}
+    table = {name: each for section in sorted(sections) for name, each in expected_in(section).items()}
     plans: dict[str, dict[str, Any]] = {}
     for number, plan in enumerate(protocol["scenarios"]):
         place = f"protocol.scenarios[{number}]"
-        if _plan(plan, note, place):
+        if pinned and f"{plan['section']}/{plan['name']}" not in chosen:
+            plans[f"{plan['section']}/{plan['name']}"] = plan
+        elif _plan(plan, note, place):
             name = f"{plan['section']}/{plan['name']}"
             if name in plans:
                 note(place, f"{show(name)} stands twice in the protocol")
             plans[name] = plan
-            _table(name, plan, note, place)
-    for name in EXPECTATIONS:
+            _table(name, plan, table.get(name) or expected_in(plan["section"]).get(name), note, place)
+    for name in table:
         if name not in plans:
             note("protocol.scenarios", f"{name}, which the audit expects, is not in the protocol")
-    ordered = [name for name in plans if name in selection["scenarios"]]
+    ordered = [name for name in plans if name in chosen]
     if ordered != selection["scenarios"] or not ordered:
-        chosen = show(selection["scenarios"])
-        note("selection.scenarios", f"is {chosen}, which are not scenarios of the protocol in its order")
+        words = show(selection["scenarios"])
+        note("selection.scenarios", f"is {words}, which are not scenarios of the protocol in its order")
     if selection["complete"] != (len(ordered) == len(protocol["scenarios"])):
-        chosen = f"{len(ordered)} of {len(protocol['scenarios'])} scenarios"
-        note("selection.complete", f"is {show(selection['complete'])}, but {chosen} were selected")
-    return [plans[name] for name in ordered]
+        words = f"{len(ordered)} of {len(protocol['scenarios'])} scenarios"
+        note("selection.complete", f"is {show(selection['complete'])}, but {words} were selected")
+    return [(plans[name], table.get(name)) for name in ordered]
 
 
-def _pin(protocol: dict[str, Any], note: Note) -> None:
+def _pin(protocol: dict[str, Any], note: Note) -> bool:
+    """Whether the catalogue is the one that the audit knows by this version."""
     version = protocol["version"]
     actual = digest(encode(protocol["scenarios"]).encode("ascii"))
     if protocol["sha256"] != actual:
@@ -118,6 +135,7 @@ def _pin(protocol: dict[str, Any], note: Note) -> None:
         note("protocol.version", f"is {version}, but the audit knows {show(sorted(PROTOCOLS))}")
     elif PROTOCOLS[version] != actual:
         note("protocol.scenarios", f"has the hash {actual}, but version {version} is pinned as {PROTOCOLS[version]}")
+    return bool(PROTOCOLS.get(version) == actual)
 
 
 def _plan(plan: Any, note: Note, place: str) -> bool:
@@ -126,21 +144,29 @@ def _plan(plan: Any, note: Note, place: str) -> bool:
         return False
     good = holds(plan["expected"], COUNTS, note, f"{place}.expected")
     for number, step in enumerate(plan["steps"], 1):
-        where = f"{place} step {number}"
-        kind = step.get("do") if type(step) is dict else None
-        if type(kind) is not str or kind not in STEPS:
-            note(where, f"is {show(step)}, expected an object whose member do is one of {show(sorted(STEPS))}")
-            good = False
-        elif not holds(step, STEPS[kind], note, where):
-            good = False
-        elif kind == "check":
-            good = holds(step["counts"], COUNTS, note, f"{where}.counts") and good
+        good = _step(step, note, f"{place} step {number}") and good
     return good
 
 
-def _table(name: str, plan: dict[str, Any], note: Note, place: str) -> None:
+def _step(step: Any, note: Note, where: str) -> bool:
+    kind = step.get("do") if type(step) is dict else None
+    if type(kind) is not str or kind not in STEPS:
+        note(where, f"is {show(step)}, expected an object whose member do is one of {show(sorted(STEPS))}")
+        return False
+    if not holds(step, STEPS[kind], note, where):
+        return False
+    if kind == "check":
+        return holds(step["counts"], COUNTS, note, f"{where}.counts")
+    if kind == "together":
+        runs = [type(run) is dict and run.get("do") == "run" and _step(run, note, f"{where}.runs") for run in step["runs"]]
+        if not all(runs):
+            note(f"{where}.runs", f"is {show(step['runs'])}, expected an array of run steps")
+        return all(runs)
+    return True
+
+
+def _table(name: str, plan: dict[str, Any], expectation: Expectation | None, note: Note, place: str) -> None:
     """A scenario of the protocol is the one that the audit's own table expects."""
-    expectation = EXPECTATIONS.get(name)
     if expectation is None:
         note(place, f"{show(name)} is not in the audit's own table")
         return

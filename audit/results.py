@@ -27,8 +27,8 @@ RESULTS: Shape = {
     "verdict": VERDICT,
 }  # fmt: skip
 SCENARIO: Shape = {
-    "scenario": NAME, "shows": TEXT, "counterexample": FLAG, "expected": OBJECT, "counts": OBJECT, "checks": LIST,
-    "problems": list_of(TEXT), "verdict": VERDICT,
+    "scenario": NAME, "shows": TEXT, "look_at": TEXT, "counterexample": FLAG, "expected": OBJECT, "counts": OBJECT,
+    "checks": LIST, "problems": list_of(TEXT), "verdict": VERDICT,
 }  # fmt: skip
 CHECK: Shape = {"name": NAME, "expected": OBJECT, "counts": OBJECT}
 TOTALS: Shape = dict.fromkeys(("scenarios", "processes", "requests", "records"), COUNT)
@@ -57,6 +57,7 @@ def _entry(entry: Any, case: Case, note: Note, place: str) -> None:
     for member, wanted in (
         ("scenario", case.name),
         ("shows", case.plan["shows"]),
+        ("look_at", case.plan["look_at"]),
         ("counterexample", case.plan["counterexample"]),
         ("expected", case.plan["expected"]),
         ("problems", []),
@@ -86,7 +87,7 @@ def _counts(claimed: Any, derived: tuple[int, int, int, int], note: Note, place:
 
 
 def check_tables(data: bytes, cases: list[Case], note: Note) -> None:
-    """Every selected scenario has its one row, in order, with the counts of the journals."""
+    """Every selected scenario has its one row, in order, with the counts of the journals; a line of sums ends each table."""
     try:
         lines = data.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
@@ -95,20 +96,36 @@ def check_tables(data: bytes, cases: list[Case], note: Note) -> None:
     if data.startswith(b"\xef\xbb\xbf") or b"\r" in data or b"\0" in data or not data.endswith(b"\n"):
         note("", "has a byte order mark, a carriage return or a NUL, or does not end with a newline")
     rows = [(number, line) for number, line in enumerate(lines, 1) if line.lstrip().startswith("|") and "`" in line]
-    found = []
-    by_name = {case.plan["name"]: case for case in cases}
+    found: list[str] = []
+    names = [case.plan["name"] for case in cases]
     for number, line in rows:
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         name = cells[0].split("`")[1] if cells[0].startswith("`") else ""
-        case = by_name.get(name)
-        if case is None:
+        at = len(found) if names[len(found) : len(found) + 1] == [name] else names.index(name) if name in names else None
+        if at is None:
             note(f"tables.md:{number}", f"is the row of {show(name)}, which is none of the selected scenarios")
             continue
         found.append(name)
-        wanted = [str(count) for count in case.counts()]
+        wanted = [str(count) for count in cases[at].counts()]
         if cells[1:5] != wanted:
             note(f"tables.md:{number}", f"has the counts {show(cells[1:5])}, but the journals have {show(wanted)}")
-        if ("counterexample" in cells[0].lower()) != case.plan["counterexample"]:
+        if ("counterexample" in cells[0].lower()) != cases[at].plan["counterexample"]:
             note(f"tables.md:{number}", "names a counterexample where there is none, or does not name one")
-    if found != list(by_name):
-        note("", f"has the rows {show(found)}, expected one for each of {show(list(by_name))}")
+    if found != names:
+        note("", f"has the rows {show(found)}, expected one for each of {show(names)}")
+    _sums(
+        [(number, line) for number, line in enumerate(lines, 1) if " child processes" in line and "|" not in line], cases, note
+    )
+
+
+def _sums(lines: list[tuple[int, str]], cases: list[Case], note: Note) -> None:
+    """The sums of each section, in order, and those of all."""
+    sections = list(dict.fromkeys(case.plan["section"] for case in cases))
+    parts = [[case for case in cases if case.plan["section"] == section] for section in sections]
+    if len(lines) != len(parts) + 1:
+        note("", f"has {len(lines)} lines of sums, expected one for each of {len(parts)} sections and one for all")
+    for (number, line), part in zip(lines, [*parts, cases], strict=False):
+        wanted = (len(part), sum(len(case.processes) for case in part), sum(case.counts()[3] for case in part))
+        for noun, count in zip((" scenarios", " child processes", " requests"), wanted, strict=True):
+            if line.partition(noun)[0].split(" ")[-1] != str(count):
+                note(f"tables.md:{number}", f"says {show(line)}, but the archive has {count}{noun}")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 HEX = frozenset("0123456789abcdef")
 LARGEST_INTEGER = 2**53
+LONGEST_NUMBER = 15
 
 
 class Kind:
@@ -86,6 +87,12 @@ def map_of(kind: Kind) -> Kind:
         f"an object, each value {kind.words}",
         lambda value: type(value) is dict and all(map(kind.test, value.values())),
     )
+
+
+def number_in(text: str | None) -> float | None:
+    """The plain decimal number that a text is, as options and clock files have it; None where it is none."""
+    plain = text is not None and len(text) <= LONGEST_NUMBER and text.isascii() and text.replace(".", "", 1).isdigit()
+    return float(text) if text is not None and plain else None
 
 
 def _is_text(value: Any) -> bool:

@@ -1,9 +1,9 @@
 """JSON as the contract has it: ASCII, no duplicate members, no NaN or Infinity, one newline at the end.
 
-The scanner is the C function that the `json` package itself uses. It is taken directly because importing the package
-loads regular expressions, which takes half as long as a bare interpreter start; where the function is missing the
-package is used. `encode` writes a value in the one canonical form (sorted members, no blanks), with which journals are
-held byte for byte and the protocol is hashed. Nothing here knows any file's fields.
+Scanner and encoder are the C functions that the `json` package itself uses. They are taken directly because importing the
+package loads regular expressions, which takes half as long as a bare interpreter start; where they are missing the package
+is used. `encode` writes a value in the one canonical form (sorted members, no blanks), with which journals are held byte
+for byte and the protocol is hashed. Nothing here knows any file's fields.
 """
 
 from __future__ import annotations
@@ -58,15 +58,18 @@ class _Context:
 
 
 try:
-    from _json import encode_basestring_ascii, make_scanner  # type: ignore[import-not-found, unused-ignore]
+    from _json import encode_basestring_ascii, make_encoder, make_scanner  # type: ignore[import-not-found, unused-ignore]
 
     _scan = make_scanner(_Context())  # type: ignore[arg-type, unused-ignore]
-except ImportError:
+    # No markers, no default, this way of quoting, no indent, these separators, sorted members, none skipped, no NaN.
+    _make: Any = make_encoder(None, None, encode_basestring_ascii, None, ":", ",", True, False, False)  # type: ignore[arg-type, unused-ignore]
+except (ImportError, TypeError):
     from json import JSONDecoder
     from json.encoder import encode_basestring_ascii
 
     _decoder = JSONDecoder(object_pairs_hook=_members, parse_float=_number, parse_int=_integer, parse_constant=_constant)
     _scan = _decoder.scan_once  # type: ignore[attr-defined, unused-ignore]
+    _make = None
 
 
 def parse(data: bytes) -> dict[str, Any]:
@@ -107,7 +110,7 @@ def parse_document(data: bytes) -> dict[str, Any]:
 def encode(value: Any) -> str:
     """The canonical text of a value: ASCII, sorted members, no blanks."""
     try:
-        return _encode(value)
+        return "".join(_make(value, 0)) if _make is not None else _encode(value)
     except RecursionError:
         raise Malformed("it is nested too deeply") from None
 

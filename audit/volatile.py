@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from audit.case import Case
+    from audit.case import Case, Ran
     from audit.findings import Note
 
 READY = "READY 127.0.0.1:"
@@ -22,7 +22,6 @@ READY = "READY 127.0.0.1:"
 def check_ports(case: Case) -> None:
     """Every placeholder has its port, and a server's READY line names the port that was put in for it."""
     ports: dict[str, str] = {}
-    servers = {step["process"] for step in case.plan["steps"] if step["do"] == "start"}
     for record in case.processes:
         place = f"processes.json {label(record)}"
         asked = {name for text in record["command"] for name in _placeholders(text)}
@@ -34,15 +33,17 @@ def check_ports(case: Case) -> None:
                 case.note(f"{place}.substitutions", f"{show(port)} is no port")
             if ports.setdefault(name, port) != port:
                 case.note(f"{place}.substitutions", f"{show(name)} is {show(port)}, before it was {show(ports[name])}")
-    for record in case.processes:
-        place = f"processes.json {label(record)}.ready"
-        if record["process"] not in servers:
-            if record["ready"] is not None:
-                case.note(place, f"is {show(record['ready'])}, expected null: no step started it as a server")
+    if len(set(ports.values())) != len(ports):
+        case.note("processes.json substitutions", f"two servers have the same port: {show(ports)}")
+    for process in case.ran:
+        place = f"processes.json {label(process)}.ready"
+        if process.launch is None or process.launch.do != "start":
+            if process["ready"] is not None:
+                case.note(place, f"is {show(process['ready'])}, expected null: no step started it as a server")
             continue
-        port = ports.get(f"{record['process']}.port", "")
-        if record["ready"] != READY + port:
-            case.note(place, f"is {show(record['ready'])}, expected {show(READY + port)}")
+        port = ports.get(f"{process['process']}.port", "")
+        if process["ready"] != READY + port:
+            case.note(place, f"is {show(process['ready'])}, expected {show(READY + port)}")
 
 
 def _placeholders(text: str) -> list[str]:
@@ -51,33 +52,37 @@ def _placeholders(text: str) -> list[str]:
 
 def check_clock(case: Case) -> None:
     """A process starts before it ends, and a step begins when the one before is done."""
-    by_step = {record["step"]: record for record in case.processes}
-    running: dict[str, dict[str, Any]] = {}
-    clock, after = 0.0, "the run"
+    running: dict[str, Ran] = {}
+    floor: dict[str, tuple[float, str]] = {}
+    now: tuple[float, str] = (0.0, "the run")
     for number, step in enumerate(case.plan["steps"], 1):
-        begins = step["do"] in ("start", "run")
-        record = by_step.get(number) if begins else running.pop(step.get("process", ""), None)
-        if record is None:
-            continue
-        place = f"processes.json {label(record)}"
-        if begins:
-            clock = _advance(case.note, f"{place}.started_seconds", record["started_seconds"], clock, after)
-            after = f"the start of {label(record)}"
-            if record["ended_seconds"] < record["started_seconds"]:
+        name = step.get("process", "")
+        started = [process for process in case.ran if process["step"] == number]
+        begin = now
+        for process in started:
+            place = f"processes.json {label(process)}"
+            begin = _advance(case.note, f"{place}.started_seconds", process["started_seconds"], begin if begin > now else now)
+            if process["ended_seconds"] < process["started_seconds"]:
                 case.note(f"{place}.ended_seconds", "is before started_seconds")
-        if step["do"] == "start":
-            running[step["process"]] = record
-        elif step["do"] == "await":
-            clock = max(clock, record["ended_seconds"])
-        else:
-            clock = _advance(case.note, f"{place}.ended_seconds", record["ended_seconds"], clock, after)
-            after = f"the end of {label(record)}"
+            running[process["process"]] = process
+        if step["do"] in ("run", "together"):
+            now = max([begin, *[(process["ended_seconds"], f"the end of {label(process)}") for process in started]])
+        elif started:
+            now = (begin[0], f"the start of {label(started[-1])}")
+        elif step["do"] == "resume" and name in running:
+            floor[name] = now
+        elif step["do"] in ("stop", "kill", "await") and name in running:
+            process = running.pop(name)
+            place, ended = f"processes.json {label(process)}.ended_seconds", process["ended_seconds"]
+            after = floor.pop(name, (0.0, "")) if step["do"] == "await" else now
+            _advance(case.note, place, ended, after)
+            now = max(now, (ended, f"the end of {label(process)}"))
 
 
-def _advance(note: Note, place: str, reading: float, clock: float, after: str) -> float:
-    if reading < clock:
-        note(place, f"is {reading}, but by the order of the steps it comes after {after}, {clock}")
-    return max(reading, clock)
+def _advance(note: Note, place: str, reading: float, after: tuple[float, str]) -> tuple[float, str]:
+    if reading < after[0]:
+        note(place, f"is {reading}, but by the order of the steps it comes after {after[1]}, {after[0]}")
+    return max((reading, place), after)
 
 
 def check_pids(records: list[dict[str, Any]], note: Note) -> None:

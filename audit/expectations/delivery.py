@@ -6,32 +6,24 @@ from audit.expectations.words import Expectation, client, dispatcher, halted, pr
 
 RESPONSE_IN_HAND = "send.response#1"
 
-DELIVERY = (
+SCENARIOS = (
+    Expectation("keyed_delivery", (1, 1, 1, 2), [receiver(), producer(), halted(1, RESPONSE_IN_HAND), dispatcher(2)]),
     Expectation(
-        "delivery/keyed_delivery",
-        (1, 1, 1, 2),
-        [receiver(), producer(), halted(1, RESPONSE_IN_HAND), dispatcher(2)],
-    ),
-    Expectation(
-        "delivery/unkeyed_delivery",
+        "unkeyed_delivery",
         (2, 1, 1, 2),
         [receiver(), producer(), halted(1, RESPONSE_IN_HAND), dispatcher(2)],
         counterexample=True,
     ),
     Expectation(
-        "delivery/keyed_receiver_restart",
+        "keyed_receiver_restart",
         (1, 1, 1, 2),
         [receiver(killed=True), producer(), halted(1, RESPONSE_IN_HAND), receiver(2), dispatcher(2)],
     ),
     Expectation(
-        "delivery/receiver_unavailable",
+        "receiver_unavailable",
         (1, 1, 1, 1),
         [receiver(), producer(), dispatcher(code=10), receiver(2), dispatcher(2)],
         checks={"after_refusal": (0, 0, 0, 0)},
     ),
-    Expectation(
-        "delivery/key_conflict",
-        (1, 0, 0, 2),
-        [receiver(), client(), producer(), dispatcher(code=11)],
-    ),
+    Expectation("key_conflict", (1, 0, 0, 2), [receiver(), client(), producer(), dispatcher(code=11)]),
 )

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 
 COUNTED = ("effects", "receipts", "history", "arrivals")
 """What is counted, in the order in which counts stand in these tables."""
+HALTED, CUT_OFF, LOCKED_OUT, DAMAGED = 23, 12, 13, 14
+"""Exit codes: the injected halt, an unknown outcome, another holder of the lock, a damaged journal."""
 
 
 class Expected:
     """One process that a scenario starts, and how it has to end."""
 
-    __slots__ = ("code", "ended_by", "fault", "incarnation", "module", "process", "signal")
+    __slots__ = ("code", "ended_by", "fault", "incarnation", "module", "pause", "process", "signal")
 
     def __init__(
         self,
@@ -30,18 +32,20 @@ class Expected:
         code: int | None = 0,
         signal: str | None = None,
         fault: str | None = None,
+        pause: str | None = None,
     ) -> None:
         self.process = process
         self.incarnation = incarnation
         self.module = module
         self.fault = fault
+        self.pause = pause
         self.code = code
         self.signal = signal
         self.ended_by = ended_by
 
 
 class Expectation:
-    """What must come out of one scenario."""
+    """What must come out of one scenario of a section."""
 
     __slots__ = ("checks", "counterexample", "counts", "name", "processes")
 
@@ -61,16 +65,26 @@ class Expectation:
         self.checks = dict(checks or {})
 
 
-def receiver(incarnation: int = 1, *, killed: bool = False) -> Expected:
+def receiver(incarnation: int = 1, *, killed: bool = False, pause: str | None = None) -> Expected:
     """A receiver that a step stops, or kills."""
     if killed:
         return Expected("receiver", incarnation, "receivers", ended_by="kill", code=None, signal="SIGKILL")
-    return Expected("receiver", incarnation, "receivers", ended_by="stop")
+    return Expected("receiver", incarnation, "receivers", ended_by="stop", pause=pause)
+
+
+def receiver_dies(incarnation: int, fault: str) -> Expected:
+    """A receiver that halts at a fault point."""
+    return Expected("receiver", incarnation, "receivers", code=HALTED, fault=fault)
 
 
 def producer(incarnation: int = 1) -> Expected:
     """A producer that writes its intention and ends."""
     return Expected("producer", incarnation, "outbox.producer")
+
+
+def producer_dies(incarnation: int, fault: str) -> Expected:
+    """A producer that halts at a fault point."""
+    return Expected("producer", incarnation, "outbox.producer", code=HALTED, fault=fault)
 
 
 def dispatcher(incarnation: int = 1, *, code: int = 0) -> Expected:
@@ -80,9 +94,14 @@ def dispatcher(incarnation: int = 1, *, code: int = 0) -> Expected:
 
 def halted(incarnation: int, fault: str) -> Expected:
     """A dispatcher that halts at a fault point."""
-    return Expected("dispatcher", incarnation, "outbox.dispatcher", code=23, fault=fault)
+    return Expected("dispatcher", incarnation, "outbox.dispatcher", code=HALTED, fault=fault)
 
 
-def client(incarnation: int = 1) -> Expected:
-    """A bare client that gets its response."""
-    return Expected("client", incarnation, "scenarios.client")
+def client(name: str = "client", *, code: int = 0) -> Expected:
+    """A bare client; 0 where it got its response."""
+    return Expected(name, 1, "scenarios.client", code=code)
+
+
+def relay() -> Expected:
+    """A relay that a step stops."""
+    return Expected("relay", 1, "scenarios.relay", ended_by="stop")

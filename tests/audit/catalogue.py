@@ -12,7 +12,14 @@ BODY, OTHER = "Add one to the counter.", "Add two to the counter."
 
 def start(kind: str) -> dict[str, Any]:
     arguments = [kind, "--dir", "receiver", "--port", "{receiver.port}"]
-    return {"do": "start", "process": "receiver", "module": "receivers", "arguments": arguments, "halt_at": None}
+    return {
+        "do": "start",
+        "process": "receiver",
+        "module": "receivers",
+        "arguments": arguments,
+        "halt_at": None,
+        "pause_at": None,
+    }
 
 
 def run(process: str, module: str, arguments: list[str], exit_code: int, halt_at: str | None = None) -> dict[str, Any]:
@@ -42,7 +49,7 @@ STOP, KILL = {"do": "stop", "process": "receiver"}, {"do": "kill", "process": "r
 NOTHING = dict.fromkeys(COUNTED, 0)
 CHECK = {"do": "check", "name": "after_refusal", "counts": NOTHING}
 TALLY = (
-    "intentions", "already_delivered", "delivered", "unavailable", "conflict", "refused", "unknown", "not_attempted",
+    "intentions", "already_delivered", "delivered", "unavailable", "conflict", "refused", "unknown", "waiting", "not_attempted",
     "history_added",
 )  # fmt: skip
 HALT = "send.response#1"
@@ -50,8 +57,8 @@ HALT = "send.response#1"
 
 def plan(name: str, counts: tuple[int, int, int, int], steps: list[dict[str, Any]], wrong: bool = False) -> dict[str, Any]:
     expected = dict(zip(COUNTED, counts, strict=True))
-    shows = f"What {name} shows."
-    return {"section": "delivery", "name": name, "shows": shows, "counterexample": wrong, "steps": steps, "expected": expected}
+    told = {"shows": f"What {name} shows.", "look_at": f"Where {name} shows it.", "counterexample": wrong}
+    return {"section": "delivery", "name": name, **told, "steps": steps, "expected": expected}
 
 
 def catalogue() -> list[dict[str, Any]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +15,9 @@ from audit.archive import Report, audit_archive
 from tests.audit import forge
 from tests.audit.catalogue import catalogue
 from tests.audit.play import study
+from tests.audit.real import Whole
 
+PINS = dict(audit.expectations.PROTOCOLS)
 Audit = Callable[[Path], Report]
 
 
@@ -47,3 +52,36 @@ def archive() -> forge.Archive:
 def run(tmp_path: Path, archive: forge.Archive) -> Path:
     """A valid archive on the disk."""
     return archive.write(tmp_path / "run")
+
+
+@pytest.fixture(scope="session")
+def frozen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources as they are now: whoever edits the checkout while the tests run does not disturb them."""
+    root = tmp_path_factory.mktemp("frozen")
+    for name in ("outbox", "receivers", "scenarios"):
+        shutil.copytree(forge.REPOSITORY / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(forge.REPOSITORY / "run.py", root)
+    return root
+
+
+@pytest.fixture(scope="session")
+def whole(frozen: Path, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    """The whole study, run once by run.py of this checkout."""
+    out = tmp_path_factory.mktemp("real") / "study"
+    command = [sys.executable, str(frozen / "run.py"), "--out", str(out)]
+    done = subprocess.run(command, cwd=frozen, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return Whole(out)
+
+
+@pytest.fixture(scope="session")
+def judge_real(frozen: Path) -> Audit:
+    """The audit as it is in this checkout, with its own pins."""
+
+    def call(folder: Path) -> Report:
+        with pytest.MonkeyPatch.context() as patch:
+            for version, digest in PINS.items():
+                patch.setitem(audit.expectations.PROTOCOLS, version, digest)
+            return audit_archive(str(folder), str(frozen))
+
+    return call

@@ -104,6 +104,8 @@ class Archive:
             note = " (counterexample)" if entry["counterexample"] else ""
             cells = " | ".join(str(entry["counts"][name]) for name in COUNTED)
             rows.append(f"| `{entry['scenario'].split('/')[1]}`{note} | {cells} |")
+        sums = f"{len(self.selection)} scenarios, {len(self.processes)} child processes, {requests} requests."
+        rows.extend(["", sums, "", "## Altogether", "", sums])
         self.tables = "\n".join(rows) + "\n"
 
     def files(self) -> dict[str, bytes]:

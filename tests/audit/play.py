@@ -47,7 +47,7 @@ class Play:
                 process = self.up.pop(step["process"])
                 process["ended_seconds"] = round(self.clock, 6)
         counts = self.counts(self.folder)
-        entry = {"scenario": self.name, "shows": self.plan["shows"], "counterexample": self.plan["counterexample"]}
+        entry = {"scenario": self.name, **{name: self.plan[name] for name in ("shows", "look_at", "counterexample")}}
         entry |= {"expected": deepcopy(self.plan["expected"]), "counts": counts, "checks": checks}
         self.archive.results["scenarios"].append({**entry, "problems": [], "verdict": "PASS"})
 
@@ -80,7 +80,7 @@ class Play:
             "scenario": self.name, "process": name, "incarnation": self.begun[name], "step": number, "command": command,
             "substitutions": {"receiver.port": self.port} if "{receiver.port}" in " ".join(command) else {},
             "environment": {"HALT_AT": halt_at} if halt_at else {},
-            "fault": {"point": point, "occurrence": int(occurrence)} if halt_at else None,
+            "fault": {"point": point, "occurrence": int(occurrence)} if halt_at else None, "pause": None,
             "expected_exit": {"code": code, "signal": signal}, "exit_code": code, "signal": signal,
             "ended_by": ends or "itself", "stdout": "", "ready": f"READY 127.0.0.1:{self.port}" if ends else None,
             "stderr": f"halt(23) at {halt_at}\n" if halt_at else "", "pid": 5000 + len(self.archive.processes),
@@ -122,7 +122,7 @@ class Play:
             identity = {"intention": key, "number": number}
             self.append("outbox/attempts", "attempt", f"{key}#{number}", **identity, key=key, fingerprint=told["fingerprint"])
             if not self.up:
-                refused = {"outcome": "did_not_happen", "reason": "connection_refused", "status": None}
+                refused = {"outcome": "did_not_happen", "reason": "connection_refused", "status": None, "not_before": None}
                 self.append("outbox/attempts", "outcome", f"{key}#{number}", **identity, **refused)
                 tally["unavailable"] += 1
                 continue
@@ -130,11 +130,12 @@ class Play:
             if halts:
                 return ""
             if status == 409:
-                conflict = {"outcome": "did_not_happen", "reason": "conflict", "status": 409}
+                conflict = {"outcome": "did_not_happen", "reason": "conflict", "status": 409, "not_before": None}
                 self.append("outbox/attempts", "outcome", f"{key}#{number}", **identity, **conflict)
                 tally["conflict"] += 1
                 continue
             claims = {"intention": key, "key": key, "attempt": number, "fingerprint": told["fingerprint"], "status": status}
+            claims["via"] = "response"
             self.append("outbox/receipts", "receipt", key, **claims, replayed=replayed, result=payload(result))
             tally["delivered"] += 1
             self.append("outbox/history", "history", key, question=told["body"], answer=payload(result))
@@ -146,6 +147,7 @@ class Play:
         name = f"arrival-{1 + sum(a['type'] == 'arrival' for a in arrivals)}"
         body = told["body"]["content"].encode()
         seen = {"method": "POST", "route": told["route"], "key": key, "attempt": attempt}
+        seen["sender"] = "client" if attempt is None else None
         self.append("receiver/arrivals", "arrival", name, **seen, fingerprint=sha(body), body_bytes=len(body))
         held = next((e for e in effects if self.kind == "keyed" and e["id"] == key), None)
         if held and held["data"]["fingerprint"] != sha(body):

@@ -104,6 +104,7 @@ def conflict_called_refusal(archive: Archive) -> None:
 def conflict_given_a_receipt(archive: Archive) -> None:
     attempt = archive.data(KC, "attempts", 1)
     claim = {"intention": f"{KC}-1", "key": f"{KC}-1", "attempt": 1, "fingerprint": attempt["fingerprint"], "status": 200}
+    claim["via"] = "response"
     result = archive.data(KC, "effects", 1)["result"]
     archive.journal(KC, "receipts").append(
         {"type": "receipt", "id": f"{KC}-1", "data": {**claim, "replayed": True, "result": result}}

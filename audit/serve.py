@@ -1,0 +1,254 @@
+"""Receivers, played one incarnation after the other over their journals: arrivals, effects, keys, answers and queries.
+
+Each arrival is served as its kind of receiver serves it (`kinds`), with what was durable, remembered or in flight at that
+place in the order of the journal; what it must have written is taken, and what it answered is held against that. Which
+incarnation an arrival came to is known from the step of the request. An answer may be missing only for what was in flight
+when a receiver died; what the receiver had done by then follows from its fault point.
+"""
+
+from __future__ import annotations
+
+from audit.case import RECEIVER, died, label, option
+from audit.findings import show
+from audit.kinds import Decision, Known, Memory, kind_of, numeric
+from audit.plan import flipped, folder_at, written
+from audit.player import Disk, Lost, Player
+from audit.shapes import number_in, payload_digest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from audit.case import Case, Ran, Store
+    from audit.journals import Record
+    from audit.requests import Inquiry, Traffic
+
+DAMAGED = 14
+UNREAD = ("body_incomplete", "body_too_large")
+
+
+def check(case: Case, traffic: Traffic) -> None:
+    """Play every receiver of the scenario."""
+    spans = {arrival.place: request.span for request in traffic.requests for arrival in request.arrivals}
+    asked = {inquiry.query.place: inquiry for inquiry in traffic.inquiries if inquiry.query is not None}
+    for store in case.having(RECEIVER):
+        _stamp(store, spans, asked)
+        disk = Disk(store)
+        receivers = store.ran(RECEIVER)
+        try:
+            for at, process in enumerate(receivers):
+                until = receivers[at + 1]["step"] if at + 1 < len(receivers) else None
+                if not _refuses(case, store, process):
+                    _Incarnation(case, Player(disk, process, case.note), asked, until).play()
+        except Lost:
+            continue
+        disk.leftovers(case.note)
+
+
+def _stamp(store: Store, spans: dict[str, tuple[int, int] | None], asked: dict[str, Inquiry]) -> None:
+    """Every record of the log of arrivals gets the steps between which it was written."""
+    by_id: dict[str, tuple[int, int] | None] = {}
+    for record in store["arrivals"].records:
+        if record.type == "arrival":
+            by_id[record.id] = record.span = spans.get(record.place)
+        elif record.type == "answer":
+            record.span = by_id.get(record.id)
+        elif record.place in asked:
+            process = asked[record.place].process
+            record.span = (process["step"], process.ends)
+
+
+def _refuses(case: Case, store: Store, process: Ran) -> bool:
+    """Whether the receiver finds a damaged journal; then, and only then, it ends with 14."""
+    steps = case.plan["steps"]
+    folder = folder_at(steps, option(process, "--dir") or "", process["step"])
+    damaged = [path for path in flipped(steps, process["step"]) if path.startswith(folder + "/")]
+    code = process["exit_code"]
+    if bool(damaged) != (code == DAMAGED):
+        words = f"{show(damaged)} was damaged then" if damaged else "no journal was damaged then"
+        case.note(f"processes.json {label(process)}.exit_code", f"is {show(code)}, but {words}")
+    if damaged and process["ready"] is not None:
+        case.note(
+            f"processes.json {label(process)}.ready", f"is {show(process['ready'])}, but {show(damaged)} was damaged then"
+        )
+    return bool(damaged) or code == DAMAGED
+
+
+class _Incarnation:
+    """One incarnation of a receiver."""
+
+    def __init__(self, case: Case, player: Player, asked: dict[str, Inquiry], until: int | None) -> None:
+        self.case, self.player, self.disk, self.process = case, player, player.disk, player.process
+        self.note, self.asked, self.until = case.note, asked, until
+        self.in_flight: dict[str, tuple[Record, Known | None]] = {}
+        self.arrived = 0
+        self.senders: list[str] = []
+
+    def play(self) -> None:
+        kind = kind_of(self.process)
+        if kind is None:
+            self.note(f"processes.json {label(self.process)}.command", "starts a kind of receiver that the audit does not know")
+            raise Lost
+        self.kind = kind
+        effects, keys = self.disk.taken["effects"], self.disk.taken["keys"]
+        self.memory = Memory(self.process, kind, effects, keys)
+        alive = self.player.play(self._program)
+        if alive and not died(self.process):
+            for arrival, _ in self.in_flight.values():
+                self.note(arrival.place, f"{show(arrival.id)} was never answered, but {label(self.process)} did not die")
+        late = None if alive else self._mine()
+        if late is not None and late.span is not None and self.until is not None and late.span[1] < self.until:
+            words = f"halted at {self.player.armed()}, but its records do not bring it there"
+            self.note(
+                f"processes.json {label(self.process)}", f"{words}: {late.place} is of the same time and comes after that"
+            )
+
+    def _program(self) -> None:
+        for name in self.process.writes():
+            self.player.open(name)
+        while record := self._mine():
+            if record.type == "arrival":
+                self._arrival(record)
+            elif record.type == "query":
+                self._query(record)
+            else:
+                self._answer(record)
+        if self.player.armed():
+            self._die()
+
+    def _mine(self) -> Record | None:
+        """The next record of the log, if it is of this incarnation."""
+        record = self.disk.next("arrivals")
+        late = record is not None and record.span is not None and self.until is not None and record.span[0] >= self.until
+        return None if late else record
+
+    def _arrival(self, record: Record) -> None:
+        self.player.write("arrivals", "arrival", record.id, record.span or (0, 0))
+        self.arrived += 1
+        self.senders.append(record.data["sender"] or "")
+        for other, _ in self.in_flight.values():
+            if other.span and record.span and other.span[1] < record.span[0]:
+                self.note(other.place, f"{show(other.id)} was never answered, but its receiver lived to see {show(record.id)}")
+        gate = int(numeric(self.process, "--gate", 0))
+        if self.arrived <= gate and self.senders != sorted(self.senders):
+            self.note(f"{record.place} data.sender", f"is {show(record.data['sender'])}, but the gate lets in by name")
+        key = record.data["key"]
+        self.in_flight[record.id] = (record, self.memory.find(key) if key is not None else None)
+
+    def _answer(self, record: Record) -> None:
+        if record.id not in self.in_flight:
+            self.note(record.place, f"an answer to {show(record.id)}, which is not in flight here")
+            raise Lost
+        arrival, seen = self.in_flight[record.id]
+        decision = self._serve(arrival, seen, record)
+        del self.in_flight[record.id]
+        self._held(record, decision)
+        self.player.write("arrivals", "answer", record.id, record.span or (0, 0))
+
+    def _serve(self, arrival: Record, seen: Known | None, answer: Record | None) -> Decision:
+        """What happens between an arrival and its answer; the effect and the key are taken on the way."""
+        data = arrival.data
+        if answer is not None and answer.data["outcome"] == "failed":
+            return Decision("failed", answer.data["status"], answer.data["reason"])
+        if data["fingerprint"] is None:
+            return Decision("refused", 400, answer.data["reason"] if answer and answer.data["reason"] in UNREAD else UNREAD[0])
+        if self.kind.looks_up and data["key"] is None:
+            return Decision("refused", 400, answer.data["reason"] if answer else None)
+        if self.kind.waits and self._busy(arrival):
+            if option(self.process, "--in-flight") == "reject":
+                return Decision("refused", 409, "key_in_flight")
+            self.note(arrival.place, f"{show(arrival.id)} was served while another request under its key was in flight")
+        known = seen if self.kind.early else self.memory.find(data["key"]) if data["key"] is not None else None
+        clock = self._clock()
+        decision = self.memory.decide(arrival, known, clock)
+        if decision.outcome == "applied":
+            if self.arrived < numeric(self.process, "--work-until", 0):
+                self.note(arrival.place, f"{show(arrival.id)} was applied before all requests that it was to wait for had come")
+            decision.known = self._apply(arrival, clock)
+        return decision
+
+    def _busy(self, arrival: Record) -> bool:
+        """Whether an earlier request under the same key is being worked on."""
+        for other, _ in self.in_flight.values():
+            if other is arrival:
+                return False
+            if other.data["key"] == arrival.data["key"]:
+                return True
+        return False
+
+    def _clock(self) -> float | None:
+        """The number in the receiver's clock file at this time."""
+        path = option(self.process, "--clock")
+        if not self.kind.forgets or path is None:
+            return None
+        latest = self.disk.taken["arrivals"][-1].span
+        return number_in(written(self.case.plan["steps"], latest[0] if latest else 0).get(path))
+
+    def _apply(self, arrival: Record, clock: float | None) -> Known:
+        key = arrival.data["key"]
+        at = len(self.disk.taken["effects"]) + 1
+        identity = key if self.kind.by_key else f"effect-{at}"
+        span = arrival.span or (0, 0)
+        if self.kind.key_first:
+            self._key(key, identity, arrival)
+
+        def fits(record: Record) -> bool:
+            return bool(record.data["arrival"] == arrival.id)
+
+        def hold(effect: Record) -> None:
+            wanted: dict[str, Any] = {
+                "key": key if self.kind.keeps else None,
+                "fingerprint": arrival.data["fingerprint"],
+                "status": 200,
+            }
+            if self.kind.forgets:
+                wanted["at_seconds"] = clock
+            self._differs(effect, wanted, "a fresh effect of this arrival has")
+
+        effect = self.player.write("effects", "effect", identity, span, fits=fits, hold=hold)
+        if self.kind.key_first is False:
+            self._key(key, identity, arrival)
+        return Known(effect.id, effect.data)
+
+    def _key(self, key: str, effect: str, arrival: Record) -> None:
+        """Take the record of a key, which repeats the effect that it stands for, done or still to be done."""
+        number_of = int(effect.rpartition("-")[2])
+        result = f'{{"answer":"The counter is now {number_of}.","counter":{number_of}}}'
+        wanted = {"effect": effect, "fingerprint": arrival.data["fingerprint"], "status": 200}
+        wanted["result"] = {"content": result, "encoding": "utf-8"}
+        span = arrival.span or (0, 0)
+        self.player.write("keys", "key", key, span, hold=lambda record: self._differs(record, wanted, "its effect has"))
+
+    def _differs(self, record: Record, wanted: dict[str, Any], because: str) -> None:
+        for member, value in wanted.items():
+            if record.data.get(member) != value:
+                self.note(f"{record.place} data.{member}", f"is {show(record.data.get(member))}, but {because} {show(value)}")
+
+    def _held(self, answer: Record, decision: Decision) -> None:
+        """An answer says what its kind of receiver has to say."""
+        known = decision.known
+        wanted = {"outcome": decision.outcome, "reason": decision.reason, "status": decision.status}
+        wanted["effect"] = known.effect if known else None
+        if known is not None:
+            wanted["result_sha256"] = payload_digest(known.result)
+        self._differs(answer, wanted, f"by then a receiver of the kind {self.kind.name} answers")
+
+    def _query(self, record: Record) -> None:
+        """A status query tells what was applied by then."""
+        known = [effect for effect in self.disk.taken["effects"] if effect.data["key"] == record.data["key"]]
+        wanted = "applied" if known else "not_applied"
+        if not self.kind.tells:
+            self.note(record.place, f"a receiver of the kind {self.kind.name} answers no status query")
+        if record.data["answer"] != wanted:
+            self.note(f"{record.place} data.answer", f"is {record.data['answer']}, but by then it was {wanted}")
+        if known and record.place in self.asked:
+            self.asked[record.place].effect = known[-1]
+        self.player.write("arrivals", "query", record.id, record.span or (0, 0))
+
+    def _die(self) -> None:
+        """The log ends here for a receiver that halted: it died serving what was in flight, or before it logged the next."""
+        for arrival, seen in list(self.in_flight.values()):
+            self._serve(arrival, seen, None)
+            self.player.write("arrivals", "answer", arrival.id, arrival.span or (0, 0))
+        asked = self.player.armed().startswith("query.")
+        self.player.write("arrivals", "query" if asked else "arrival", None, (0, 0), fits=lambda record: False)

@@ -1,0 +1,130 @@
+"""Parts of a real archive as values: what `run.py` left of chosen scenarios, free to be edited and sealed again.
+
+`Part` reads the scenarios' journals, files, processes and results, and `write` computes every checksum, chain, total, table
+and manifest from whatever they say by then, as a careful forger would. The protocol, the run and the sources stay those of
+the archive, so that a part that nobody edited is a valid archive of a selection.
+"""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from tests.audit.forge import COUNTED, Record, journal_bytes, sha
+
+TYPE_OF = {"effects": "effect", "receipts": "receipt", "history": "history", "arrivals": "arrival"}
+
+
+class Whole:
+    """A real archive, read once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.manifest = json.loads((folder / "manifest.json").read_text())
+        self.processes = json.loads((folder / "processes.json").read_text())["processes"]
+        self.results = json.loads((folder / "results.json").read_text())["scenarios"]
+        self.names: list[str] = self.manifest["selection"]["scenarios"]
+        self.protocol = json.dumps(self.manifest["protocol"], separators=(",", ":"))
+        self._parts: dict[str, Part] = {}
+
+    def part(self, *names: str) -> Part:
+        """The part that holds these scenarios, a fresh copy each time."""
+        key = " ".join(names)
+        if key not in self._parts:
+            self._parts[key] = Part(self, [name for name in self.names if name in names])
+        return self._parts[key].copy()
+
+
+class Part:
+    """Some scenarios of a real archive as values."""
+
+    def __init__(self, whole: Whole, names: list[str]) -> None:
+        self.whole = whole
+        self.names = names
+        self.processes: list[dict[str, Any]] = [p for p in whole.processes if p["scenario"] in names]
+        self.results: list[dict[str, Any]] = [r for r in whole.results if r["scenario"] in names]
+        self.journals: dict[str, list[Record]] = {}
+        self.extra: dict[str, bytes] = {}
+        for name in names:
+            for path in sorted((whole.folder / "scenarios" / name).rglob("*")):
+                relative = path.relative_to(whole.folder).as_posix()
+                if path.suffix == ".jsonl":
+                    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+                    self.journals[relative] = [{key: line[key] for key in ("type", "id", "data")} for line in lines]
+                elif path.is_file():
+                    self.extra[relative] = path.read_bytes()
+
+    def copy(self) -> Part:
+        fresh = object.__new__(Part)
+        fresh.whole, fresh.names, fresh.extra = self.whole, self.names, dict(self.extra)
+        fresh.processes, fresh.results = deepcopy(self.processes), deepcopy(self.results)
+        fresh.journals = deepcopy(self.journals)
+        return fresh
+
+    def journal(self, path: str) -> list[Record]:
+        """The records of a journal, by its path below the (first) scenario."""
+        return self.journals[f"scenarios/{self.names[0]}/{path}.jsonl"]
+
+    def data(self, path: str, line: int) -> dict[str, Any]:
+        found: dict[str, Any] = self.journal(path)[line - 1]["data"]
+        return found
+
+    def process(self, name: str, incarnation: int = 1) -> dict[str, Any]:
+        return next(p for p in self.processes if (p["process"], p["incarnation"]) == (name, incarnation))
+
+    def _counts(self, name: str) -> dict[str, int]:
+        found = dict.fromkeys(COUNTED, 0)
+        for path, records in self.journals.items():
+            journal = Path(path).stem
+            if path.startswith(f"scenarios/{name}/") and "/checkpoints/" not in path and journal in found:
+                found[journal] += sum(record["type"] == TYPE_OF[journal] for record in records)
+        return found
+
+    def _tables(self) -> str:
+        rows: list[str] = []
+        sections = list(dict.fromkeys(name.split("/")[0] for name in self.names))
+        for section in [*sections, ""]:
+            chosen = [r for r in self.results if r["scenario"].startswith(section + "/" if section else "")]
+            for entry in chosen if section else []:
+                note = " (counterexample)" if entry["counterexample"] else ""
+                cells = " | ".join(str(entry["counts"][name]) for name in COUNTED)
+                rows.append(f"| `{entry['scenario'].split('/')[1]}`{note} | {cells} |")
+            processes = sum(str(p.get("scenario")).startswith(section) for p in self.processes)
+            requests = sum(entry["counts"]["arrivals"] for entry in chosen)
+            rows.append(f"\n{len(chosen)} scenarios, {processes} child processes, {requests} requests.\n")
+        return "\n".join(rows) + "\n"
+
+    def files(self) -> dict[str, bytes]:
+        """Every file but the manifest; the conveniences say what the journals say."""
+        for entry in self.results:
+            entry["counts"] = self._counts(entry["scenario"])
+        main = {path: records for path, records in self.journals.items() if "/checkpoints/" not in path}
+        totals = {
+            "scenarios": len(self.names),
+            "processes": len(self.processes),
+            "requests": sum(record["type"] == "arrival" for records in main.values() for record in records),
+            "records": sum(map(len, main.values())),
+        }
+        results = {"format": "halt23.results", "format_version": 1, "scenarios": self.results, "totals": totals}
+        processes = {"format": "halt23.processes", "format_version": 1, "processes": self.processes}
+        found = {path: journal_bytes(Path(path).stem, records) for path, records in self.journals.items()}
+        found["results.json"] = json.dumps({**results, "verdict": "PASS"}).encode() + b"\n"
+        found["processes.json"] = json.dumps(processes).encode() + b"\n"
+        found["tables.md"] = self._tables().encode()
+        return found | self.extra
+
+    def write(self, folder: Path) -> Path:
+        files = self.files()
+        for path, data in files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(data)
+        rest = {
+            **{name: self.whole.manifest[name] for name in ("format", "format_version", "run", "sources")},
+            "selection": {"scenarios": self.names, "complete": len(self.names) == len(self.whole.names)},
+            "files": {path: {"bytes": len(data), "sha256": sha(data)} for path, data in files.items()},
+        }
+        text = f'{{"protocol":{self.whole.protocol},{json.dumps(rest)[1:]}\n'
+        (folder / "manifest.json").write_text(text)
+        return folder
