@@ -74,7 +74,7 @@ def audit_archive(path: str, root: str) -> Report:
     totals: dict[str, int] = {}
     catalogue = 0
     if manifest is not None and protocol.well_formed(manifest, findings.about(MANIFEST)):
-        catalogue = len(manifest["protocol"]["scenarios"])
+        catalogue = len(manifest["protocol"]["catalogue"])
         cases = _cases(manifest, recorded, tree, findings)
         alike.check([(case, _scenario(case)) for case in cases])
         totals = _totals(cases)

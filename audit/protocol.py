@@ -1,9 +1,9 @@
 """The manifest's protocol and selection: well-formed, pinned, and planned as the audit's own table expects.
 
-The catalogue that the manifest carries is hashed anew and held against the pin of its version. Each scenario of it that was
-run, and every one of an unknown catalogue, must be in the audit's table with the same counts and the same name for its
-counterexample. (That a pinned catalogue agrees with the table to the last scenario is held by the tests, once for all
-archives.) `selected` hands the plans on that were run, with what the table expects of them.
+The catalogue (every scenario's name and sum) is hashed anew and held against the pin of its version; the scenarios that were
+run stand in full and are held against their sums in the catalogue and against the audit's table. (That a pinned catalogue
+agrees with the table to the last scenario is held by the tests, once for all archives.) `selected` hands the plans on
+that were run, with what the table expects of them.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from audit.strict_json import encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from audit.expectations.words import Expectation
@@ -52,7 +53,8 @@ MANIFEST: Shape = {
     "format": exactly("halt23.evidence"), "format_version": exactly(1), "protocol": OBJECT, "selection": OBJECT,
     "run": OBJECT, "sources": map_of(SHA), "files": map_of(OBJECT),
 }  # fmt: skip
-PROTOCOL: Shape = {"version": POSITIVE, "sha256": SHA, "scenarios": LIST}
+PROTOCOL: Shape = {"version": POSITIVE, "sha256": SHA, "catalogue": LIST, "scenarios": LIST}
+ENTRY: Shape = {"scenario": NAME, "sha256": SHA}
 SELECTION: Shape = {"scenarios": list_of(TEXT), "complete": FLAG}
 RUN: Shape = {
     "spawn": one_of("fork", "exec"), "jobs": POSITIVE, "cores": POSITIVE, "started_at": NAME, "wall_seconds": NUMBER,
@@ -97,44 +99,64 @@ def well_formed(manifest: dict[str, Any], note: Note) -> bool:
 def selected(manifest: dict[str, Any], note: Note) -> list[tuple[dict[str, Any], Expectation | None]]:
     """Hold the protocol and the selection; the plans of the scenarios that were run, each with its expectation."""
     protocol, selection = manifest["protocol"], manifest["selection"]
-    pinned = _pin(protocol, note)
-    chosen = set(selection["scenarios"])
-    sections = {name.partition("/")[0] for name in chosen}
-    table = {name: each for section in sorted(sections) for name, each in expected_in(section).items()}
+    sums = _catalogue(protocol, note)
+    table = {name: each for section in _sections(selection["scenarios"]) for name, each in expected_in(section).items()}
     plans: dict[str, dict[str, Any]] = {}
     for number, plan in enumerate(protocol["scenarios"]):
         place = f"protocol.scenarios[{number}]"
-        if pinned and f"{plan['section']}/{plan['name']}" not in chosen:
-            plans[f"{plan['section']}/{plan['name']}"] = plan
-        elif _plan(plan, note, place):
-            name = f"{plan['section']}/{plan['name']}"
-            if name in plans:
-                note(place, f"{show(name)} stands twice in the protocol")
-            plans[name] = plan
-            _table(name, plan, table.get(name) or expected_in(plan["section"]).get(name), note, place)
-    for name in table:
-        if name not in plans:
-            note("protocol.scenarios", f"{name}, which the audit expects, is not in the protocol")
-    ordered = [name for name in plans if name in chosen]
-    if ordered != selection["scenarios"] or not ordered:
+        if not _plan(plan, note, place):
+            continue
+        name = f"{plan['section']}/{plan['name']}"
+        plans[name] = plan
+        actual = digest(encode(plan).encode("ascii"))
+        if sums.get(name) != actual:
+            note(place, f"has the hash {actual}, but protocol.catalogue has {show(sums.get(name))} for {name}")
+        _table(name, plan, table.get(name), note, place)
+    wanted = [name for name in sums if name in plans]
+    if wanted != selection["scenarios"] or not wanted or len(plans) != len(protocol["scenarios"]):
         words = show(selection["scenarios"])
         note("selection.scenarios", f"is {words}, which are not scenarios of the protocol in its order")
-    if selection["complete"] != (len(ordered) == len(protocol["scenarios"])):
-        words = f"{len(ordered)} of {len(protocol['scenarios'])} scenarios"
+    if selection["complete"] != (len(wanted) == len(sums)):
+        words = f"{len(wanted)} of {len(sums)} scenarios"
         note("selection.complete", f"is {show(selection['complete'])}, but {words} were selected")
-    return [(plans[name], table.get(name)) for name in ordered]
+    return [(plans[name], table.get(name)) for name in wanted]
 
 
-def _pin(protocol: dict[str, Any], note: Note) -> bool:
+def _catalogue(protocol: dict[str, Any], note: Note) -> dict[str, str]:
+    """The sums of all scenarios by name. A catalogue that the audit does not know is held against its own table."""
+    sums: dict[str, str] = {}
+    for number, entry in enumerate(protocol["catalogue"]):
+        place = f"protocol.catalogue[{number}]"
+        if not holds(entry, ENTRY, note, place):
+            continue
+        if entry["scenario"] in sums:
+            note(place, f"{show(entry['scenario'])} stands twice in the protocol")
+        sums[entry["scenario"]] = entry["sha256"]
+    if not _pinned(protocol, note):
+        known = [name for section in _sections(sums) for name in expected_in(section)]
+        for name in sums:
+            if name not in known:
+                note("protocol.catalogue", f"{show(name)} is not in the audit's own table")
+        for name in known:
+            if name not in sums:
+                note("protocol.catalogue", f"{name}, which the audit expects, is not in the protocol")
+    return sums
+
+
+def _sections(names: Iterable[str]) -> list[str]:
+    return sorted({name.partition("/")[0] for name in names})
+
+
+def _pinned(protocol: dict[str, Any], note: Note) -> bool:
     """Whether the catalogue is the one that the audit knows by this version."""
     version = protocol["version"]
-    actual = digest(encode(protocol["scenarios"]).encode("ascii"))
+    actual = digest(encode(protocol["catalogue"]).encode("ascii"))
     if protocol["sha256"] != actual:
-        note("protocol.sha256", f"is {protocol['sha256']}, but protocol.scenarios has {actual}")
+        note("protocol.sha256", f"is {protocol['sha256']}, but protocol.catalogue has {actual}")
     if version not in PROTOCOLS:
         note("protocol.version", f"is {version}, but the audit knows {show(sorted(PROTOCOLS))}")
     elif PROTOCOLS[version] != actual:
-        note("protocol.scenarios", f"has the hash {actual}, but version {version} is pinned as {PROTOCOLS[version]}")
+        note("protocol.catalogue", f"has the hash {actual}, but version {version} is pinned as {PROTOCOLS[version]}")
     return bool(PROTOCOLS.get(version) == actual)
 
 

@@ -20,13 +20,13 @@ from receivers.effect_then_key import EffectThenKey
 from receivers.forgetful import Forgetful
 from receivers.key_then_effect import KeyThenEffect
 from receivers.keyed import Keyed
-from receivers.kind import Options
-from receivers.server import MakeKind, run
+from receivers.kind import Kind, Options
+from receivers.server import run
 from receivers.status_query import StatusQuery
 from receivers.unkeyed import Unkeyed
 from receivers.volatile_registry import VolatileRegistry
 
-KINDS: Mapping[str, MakeKind] = {
+KINDS: Mapping[str, type[Kind]] = {
     "keyed": Keyed,
     "unkeyed": Unkeyed,
     "capacity": CapacityBounded,
@@ -64,6 +64,8 @@ def _options(arguments: argparse.Namespace) -> Options:
     options = Options(**{name: getattr(arguments, name) for name in names})
     if not 0 <= arguments.port <= 65535:
         raise BadInput(f"--port {arguments.port}: expected 0 to 65535")
+    if not 0 <= options.retention_seconds < float("inf"):
+        raise BadInput(f"--retention-seconds {options.retention_seconds}: expected a number that is not negative")
     if options.capacity < 1 or options.gate < 0 or options.work_until < 0:
         raise BadInput("--capacity must be positive, --gate and --work-until not negative")
     return options

@@ -114,8 +114,8 @@ class ArrivalLog:
 
     def asked(self, key: str, answer: str) -> None:
         """Log a status query and what is about to be answered."""
+        self._journal.append("query", f"query-{self._queries + 1}", {"key": key[:MAX_KEY_CHARACTERS], "answer": answer})
         self._queries += 1
-        self._journal.append("query", f"query-{self._queries}", {"key": key[:MAX_KEY_CHARACTERS], "answer": answer})
 
     def close(self) -> None:
         """Give the log up."""

@@ -5,19 +5,18 @@ look before either acts are both applied.
 """
 
 from receivers.arrivals import Answer, Arrival
-from receivers.keyed import refuse_key, repeated
-from receivers.kind import Kind
+from receivers.ledger import Effect
+from receivers.registry import RegistryKind
 
 
-class CheckThenAct(Kind):
+class CheckThenAct(RegistryKind):
     """See the module."""
 
-    async def serve(self, arrival: Arrival) -> Answer:
-        """Look, work, apply."""
-        if arrival.key is None:
-            return refuse_key(arrival)
-        known = self.ledger.latest(arrival.key)
-        if known is not None:
-            return repeated(known, arrival, self.options.conflict_status)
+    def find(self, key: str) -> Effect | None:
+        """Look."""
+        return self.ledger.latest(key)
+
+    async def apply(self, key: str, arrival: Arrival) -> Answer:
+        """Work, and act on what was seen before the work."""
         await self.work()
-        return self.ledger.apply(self.ledger.fresh_id(), arrival, arrival.key).answer("applied")
+        return self.ledger.apply(self.ledger.fresh_id(), arrival, key).answer("applied")

@@ -5,29 +5,14 @@ that nobody remembers; the retry is applied again.
 """
 
 from receivers.arrivals import Answer, Arrival
-from receivers.keyed import refuse_key, repeated
-from receivers.keys import KeyRegistry
-from receivers.kind import Context, Kind
+from receivers.keys import SeparateKeys
 
 
-class EffectThenKey(Kind):
+class EffectThenKey(SeparateKeys):
     """See the module."""
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self._keys = KeyRegistry(context.directory)
-
-    async def serve(self, arrival: Arrival) -> Answer:
+    async def apply(self, key: str, arrival: Arrival) -> Answer:
         """Apply, then remember."""
-        if arrival.key is None:
-            return refuse_key(arrival)
-        known = self._keys.find(arrival.key)
-        if known is not None:
-            return repeated(known, arrival, self.options.conflict_status)
-        effect = self.ledger.apply(self.ledger.fresh_id(), arrival, arrival.key)
-        self._keys.record(arrival.key, effect)
+        effect = self.ledger.apply(self.ledger.fresh_id(), arrival, key)
+        self.keys.record(key, effect)
         return effect.answer("applied")
-
-    def close(self) -> None:
-        """Give the registry up."""
-        self._keys.close()

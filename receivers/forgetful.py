@@ -4,33 +4,49 @@ Right as long as the sender gives up earlier than the receiver forgets; a retry 
 that holds a number of seconds, so that a study can let hours pass.
 """
 
-from outbox.errors import BadInput
+import math
+from pathlib import Path
+
+from outbox.errors import BadInput, MachineRefused
 from receivers.arrivals import Answer, Arrival
-from receivers.keyed import refuse_key, repeated
-from receivers.kind import Context, Kind
+from receivers.kind import Options
+from receivers.ledger import Effect
+from receivers.registry import RegistryKind
 
 
-class Forgetful(Kind):
-    """See the module. Raises BadInput without a readable clock."""
+class Forgetful(RegistryKind):
+    """See the module."""
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
+    @classmethod
+    def check(cls, options: Options) -> None:
+        """Raise BadInput without a readable clock."""
         try:
-            self._now()
+            _read_clock(options.clock)
         except (OSError, ValueError) as error:
             raise BadInput(f"a forgetful receiver needs --clock FILE with a number of seconds in it: {error}") from error
 
-    async def serve(self, arrival: Arrival) -> Answer:
-        """Replay what is remembered, apply everything else."""
-        if arrival.key is None:
-            return refuse_key(arrival)
-        now = self._now()
-        known = self.ledger.latest(arrival.key)
-        if known is not None and known.at_seconds is not None and now - known.at_seconds < self.options.retention_seconds:
-            return repeated(known, arrival, self.options.conflict_status)
-        return self.ledger.apply(self.ledger.fresh_id(), arrival, arrival.key, at_seconds=now).answer("applied")
+    def find(self, key: str) -> Effect | None:
+        """What is still remembered."""
+        known = self.ledger.latest(key)
+        if known is None or known.at_seconds is None:
+            return None
+        return known if self._now() - known.at_seconds < self.options.retention_seconds else None
+
+    async def apply(self, key: str, arrival: Arrival) -> Answer:
+        """Apply, and remember when."""
+        return self.ledger.apply(self.ledger.fresh_id(), arrival, key, at_seconds=self._now()).answer("applied")
 
     def _now(self) -> float:
-        if self.options.clock is None:
-            raise ValueError("no file was named")
-        return float(self.options.clock.read_text(encoding="ascii"))
+        try:
+            return _read_clock(self.options.clock)
+        except (OSError, ValueError) as error:
+            raise MachineRefused(f"{self.options.clock}: the clock cannot be read: {error}") from error
+
+
+def _read_clock(path: Path | None) -> float:
+    if path is None:
+        raise ValueError("no file was named")
+    seconds = float(path.read_text(encoding="ascii"))
+    if not math.isfinite(seconds):
+        raise ValueError(f"{seconds} is no time")
+    return seconds

@@ -6,29 +6,14 @@ loss.
 """
 
 from receivers.arrivals import Answer, Arrival
-from receivers.keyed import refuse_key, repeated
-from receivers.keys import KeyRegistry
-from receivers.kind import Context, Kind
+from receivers.keys import SeparateKeys
 
 
-class KeyThenEffect(Kind):
+class KeyThenEffect(SeparateKeys):
     """See the module."""
 
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self._keys = KeyRegistry(context.directory)
-
-    async def serve(self, arrival: Arrival) -> Answer:
+    async def apply(self, key: str, arrival: Arrival) -> Answer:
         """Remember, then apply."""
-        if arrival.key is None:
-            return refuse_key(arrival)
-        known = self._keys.find(arrival.key)
-        if known is not None:
-            return repeated(known, arrival, self.options.conflict_status)
         effect_id = self.ledger.fresh_id()
-        self._keys.record(arrival.key, self.ledger.plan(effect_id, arrival))
-        return self.ledger.apply(effect_id, arrival, arrival.key).answer("applied")
-
-    def close(self) -> None:
-        """Give the registry up."""
-        self._keys.close()
+        self.keys.record(key, self.ledger.plan(effect_id, arrival))
+        return self.ledger.apply(effect_id, arrival, key).answer("applied")

@@ -8,31 +8,9 @@ on waits for the first one's effect, or is told to come again (409).
 
 import asyncio
 
-from receivers.arrivals import MAX_KEY_CHARACTERS, Answer, Arrival, refusal
+from receivers.arrivals import Answer, Arrival, refusal
 from receivers.kind import Context, Kind
-from receivers.ledger import Effect
-
-_KEY_MESSAGES = {
-    "key_missing": "the request has no Idempotency-Key header",
-    "key_repeated": "the request has more than one Idempotency-Key header",
-    "key_empty": "the Idempotency-Key header is empty",
-    "key_not_ascii": "the Idempotency-Key header holds something else than visible ASCII characters",
-    "key_overlong": f"the Idempotency-Key header is longer than {MAX_KEY_CHARACTERS} characters",
-}
-
-
-def refuse_key(arrival: Arrival) -> Answer:
-    """The 400 for a request without exactly one acceptable key."""
-    problem = arrival.key_problem or "key_missing"
-    return refusal(400, problem, _KEY_MESSAGES[problem])
-
-
-def repeated(effect: Effect, arrival: Arrival, conflict_status: int) -> Answer:
-    """The answer to a request under a known key: the stored result, or a conflict where the body is another."""
-    if effect.fingerprint != arrival.fingerprint:
-        message = "this key was used with another body; nothing was done"
-        return refusal(conflict_status, "body_differs", message, outcome="conflict")
-    return effect.answer("replayed")
+from receivers.registry import refuse_key, repeated
 
 
 class Keyed(Kind):

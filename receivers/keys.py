@@ -5,7 +5,9 @@ that two counterexamples show; the keyed receiver has one.
 from pathlib import Path
 
 from outbox import journal
+from receivers.kind import Context
 from receivers.ledger import Effect
+from receivers.registry import RegistryKind
 
 KEYS = journal.declare("keys", "key")
 
@@ -40,3 +42,19 @@ class KeyRegistry:
     def close(self) -> None:
         """Give the registry up."""
         self._journal.close()
+
+
+class SeparateKeys(RegistryKind):
+    """Base of the two counterexamples that keep their keys in a file of their own."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.keys = KeyRegistry(context.directory)
+
+    def find(self, key: str) -> Effect | None:
+        """What the file of keys says."""
+        return self.keys.find(key)
+
+    def close(self) -> None:
+        """Give the registry up."""
+        self.keys.close()

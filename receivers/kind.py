@@ -49,6 +49,10 @@ class Kind:
     def __init__(self, context: Context) -> None:
         self.options, self.ledger, self.work = context.options, context.ledger, context.work
 
+    @classmethod
+    def check(cls, options: Options) -> None:
+        """Raise BadInput for options that this kind cannot work with. Called before anything is created."""
+
     async def serve(self, arrival: Arrival) -> Answer:
         """Answer one request whose body has been read. Raises MachineRefused where the effect could not be made durable."""
         raise NotImplementedError

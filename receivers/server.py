@@ -13,7 +13,6 @@ import contextlib
 import signal
 import socket
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from aiohttp import web
@@ -31,20 +30,21 @@ SHUTDOWN_SECONDS = 5.0
 MAX_LOGGED_CHARACTERS = 2000
 MAX_HEADER_BYTES = 65_536
 
-MakeKind = Callable[[Context], Kind]
+# A request in progress is waited for before the library is told to stop; then only its response is still on its way.
+RESPONSE_SECONDS = 1.0
 
 
 class Server:
     """One receiver: its directory, its journals and its kind. Raises as `outbox.journal` does."""
 
-    def __init__(self, directory: Path, make_kind: MakeKind, options: Options) -> None:
+    def __init__(self, directory: Path, kind: type[Kind], options: Options) -> None:
         journal.make_directory(directory)
         self._directory = directory
         self._ledger = Ledger(directory)
         self._log = ArrivalLog(directory)
         self._gate = Gate(options.gate)
         self._crowd = Crowd(options.work_until)
-        self._kind = make_kind(Context(directory, options, self._ledger, self._crowd.wait))
+        self._kind = kind(Context(directory, options, self._ledger, self._crowd.wait))
         self._in_progress = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -195,14 +195,15 @@ def listen(port: int) -> socket.socket:
     return listener
 
 
-async def run(directory: Path, port: int, make_kind: MakeKind, options: Options) -> None:
-    """Serve until SIGTERM or SIGINT. Raises LockHeld, DamagedJournal and MachineRefused before the READY line."""
+async def run(directory: Path, port: int, kind: type[Kind], options: Options) -> None:
+    """Serve until SIGTERM or SIGINT. Raises BadInput, LockHeld, DamagedJournal and MachineRefused before the READY line."""
+    kind.check(options)
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     listener = listen(port)
     try:
-        server = Server(directory, make_kind, options)
+        server = Server(directory, kind, options)
     except BaseException:
         listener.close()
         raise
@@ -212,7 +213,7 @@ async def run(directory: Path, port: int, make_kind: MakeKind, options: Options)
         application,
         access_log=None,
         handle_signals=False,
-        shutdown_timeout=SHUTDOWN_SECONDS,
+        shutdown_timeout=RESPONSE_SECONDS,
         auto_decompress=False,
         max_field_size=MAX_HEADER_BYTES,
     )

@@ -5,25 +5,23 @@ and ends with the process. A retry after a restart is applied again.
 """
 
 from receivers.arrivals import Answer, Arrival
-from receivers.keyed import refuse_key, repeated
-from receivers.kind import Context, Kind
+from receivers.kind import Context
 from receivers.ledger import Effect
+from receivers.registry import RegistryKind
 
 
-class VolatileRegistry(Kind):
+class VolatileRegistry(RegistryKind):
     """See the module."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._known: dict[str, Effect] = {}
 
-    async def serve(self, arrival: Arrival) -> Answer:
-        """Replay what this process has seen, apply everything else."""
-        if arrival.key is None:
-            return refuse_key(arrival)
-        known = self._known.get(arrival.key)
-        if known is not None:
-            return repeated(known, arrival, self.options.conflict_status)
-        effect = self.ledger.apply(self.ledger.fresh_id(), arrival, arrival.key)
-        self._known[arrival.key] = effect
+    def find(self, key: str) -> Effect | None:
+        """What this process has seen."""
+        return self._known.get(key)
+
+    async def apply(self, key: str, arrival: Arrival) -> Answer:
+        """Apply, and remember until the end of the process."""
+        effect = self._known[key] = self.ledger.apply(self.ledger.fresh_id(), arrival, key)
         return effect.answer("applied")

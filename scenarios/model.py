@@ -193,6 +193,14 @@ def _step_data(step: Step) -> dict[str, Any]:
     return {"do": step.do, **fields}
 
 
+def catalogue_data(scenarios: Sequence[Scenario]) -> list[dict[str, str]]:
+    """The whole catalogue in short: each scenario's path, and the SHA-256 of its canonical JSON."""
+    return [
+        {"scenario": scenario.path, "sha256": journal.fingerprint(journal.canonical(scenario.data()).encode())}
+        for scenario in scenarios
+    ]
+
+
 def protocol_sha256(scenarios: Sequence[Scenario]) -> str:
-    """The hash that names a frozen catalogue: SHA-256 of its canonical JSON."""
-    return journal.fingerprint(journal.canonical([scenario.data() for scenario in scenarios]).encode())
+    """The hash that names a frozen catalogue: SHA-256 of the canonical JSON of `catalogue_data`."""
+    return journal.fingerprint(journal.canonical(catalogue_data(scenarios)).encode())

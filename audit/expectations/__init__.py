@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from audit.expectations.words import Expectation
 
 PROTOCOLS: dict[int, str] = {
-    1: "5f030a55d232215567f5adb2f712c3cb691209ec26330306dcaf3243b9935721",
-    2: "6331f1717d701de72b8db34536f2cec4f7665035906c7f0cac81d917d5761870",
+    2: "219d4303d9a82845d69898fe0a7cf8d8117e6504de77c857ba70c8f00fbc7b82",
 }
 SECTIONS = ("ledger", "delivery", "history", "identity", "unknown", "wire", "points")
 

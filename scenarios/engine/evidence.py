@@ -16,7 +16,7 @@ from typing import Any
 
 from scenarios.catalogue import PROTOCOL_VERSION, SCENARIOS, SECTIONS
 from scenarios.engine.runner import ScenarioResult
-from scenarios.model import Scenario, protocol_sha256
+from scenarios.model import Scenario, catalogue_data, protocol_sha256
 from scenarios.report import tables
 
 FORMAT_VERSION = 1
@@ -96,7 +96,8 @@ def _manifest(out: Path, selected: Sequence[Scenario], sources: Mapping[str, str
         "protocol": {
             "version": PROTOCOL_VERSION,
             "sha256": protocol_sha256(SCENARIOS),
-            "scenarios": [scenario.data() for scenario in SCENARIOS],
+            "catalogue": catalogue_data(SCENARIOS),
+            "scenarios": [scenario.data() for scenario in selected],
         },
         "selection": {
             "scenarios": [scenario.path for scenario in selected],

@@ -118,7 +118,10 @@ class Archive:
         return found | self.extra
 
     def manifest(self, files: dict[str, bytes]) -> dict[str, Any]:
-        protocol = {**self.protocol, "sha256": protocol_hash(self.protocol["scenarios"])}
+        plans = self.protocol["scenarios"]
+        chosen = [plan for plan in plans if f"{plan['section']}/{plan['name']}" in self.selection]
+        sums = {"sha256": protocol_hash(plans), "catalogue": catalogue_sums(plans)}
+        protocol = {**self.protocol, **sums, "scenarios": chosen}
         complete = len(self.selection) == len(self.protocol["scenarios"])
         return {
             "format": "halt23.evidence",
@@ -151,8 +154,16 @@ def reseal(folder: Path) -> None:
     path.write_text(json.dumps(manifest, indent=1) + "\n")
 
 
-def protocol_hash(scenarios: list[dict[str, Any]]) -> str:
-    return sha(json.dumps(scenarios, separators=(",", ":"), sort_keys=True, ensure_ascii=True).encode())
+def canonical_sha(value: object) -> str:
+    return sha(json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=True).encode())
+
+
+def catalogue_sums(plans: list[dict[str, Any]]) -> list[dict[str, str]]:
+    return [{"scenario": f"{plan['section']}/{plan['name']}", "sha256": canonical_sha(plan)} for plan in plans]
+
+
+def protocol_hash(plans: list[dict[str, Any]]) -> str:
+    return canonical_sha(catalogue_sums(plans))
 
 
 def checkout(folder: Path, protocol_sha256: str) -> Path:

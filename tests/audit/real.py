@@ -26,7 +26,6 @@ class Whole:
         self.processes = json.loads((folder / "processes.json").read_text())["processes"]
         self.results = json.loads((folder / "results.json").read_text())["scenarios"]
         self.names: list[str] = self.manifest["selection"]["scenarios"]
-        self.protocol = json.dumps(self.manifest["protocol"], separators=(",", ":"))
         self._parts: dict[str, Part] = {}
 
     def part(self, *names: str) -> Part:
@@ -125,6 +124,8 @@ class Part:
             "selection": {"scenarios": self.names, "complete": len(self.names) == len(self.whole.names)},
             "files": {path: {"bytes": len(data), "sha256": sha(data)} for path, data in files.items()},
         }
-        text = f'{{"protocol":{self.whole.protocol},{json.dumps(rest)[1:]}\n'
-        (folder / "manifest.json").write_text(text)
+        whole = self.whole.manifest["protocol"]
+        chosen = [plan for plan in whole["scenarios"] if f"{plan['section']}/{plan['name']}" in self.names]
+        manifest = {"protocol": {**whole, "scenarios": chosen}, **rest}
+        (folder / "manifest.json").write_text(json.dumps(manifest) + "\n")
         return folder

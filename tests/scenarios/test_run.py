@@ -304,7 +304,10 @@ def test_list_for_machines_is_the_protocol_that_the_manifest_holds(tmp_path: Pat
     listed = json.loads(run("list", "--json").stdout)
     assert run("--out", tmp_path / "run", "--only", "key_conflict").returncode == 0
     protocol = json.loads((tmp_path / "run/manifest.json").read_text())["protocol"]
-    assert listed["scenarios"] == protocol["scenarios"]
+    assert [each for each in listed["scenarios"] if each["name"] == "key_conflict"] == protocol["scenarios"]
+    assert [f"{each['section']}/{each['name']}" for each in listed["scenarios"]] == [
+        each["scenario"] for each in protocol["catalogue"]
+    ]
     assert listed["protocol"] == {"version": protocol["version"], "sha256": protocol["sha256"]}
 
 
