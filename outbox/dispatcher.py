@@ -17,6 +17,7 @@ again.
 import argparse
 import asyncio
 import json
+import math
 import os
 import sys
 import time
@@ -199,6 +200,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         faults.arm_from_environment()
         if not 0 < arguments.timeout_seconds < float("inf"):
             raise BadInput(f"--timeout-seconds {arguments.timeout_seconds}: expected a positive number")
+        if arguments.now is not None and not math.isfinite(arguments.now):
+            raise BadInput(f"--now {arguments.now}: expected a number of seconds")
         limits = Limits(timeout_seconds=arguments.timeout_seconds)
         policy = POLICIES[arguments.policy]
         summary = asyncio.run(dispatch(arguments.dir, arguments.receiver, limits, policy, arguments.now))

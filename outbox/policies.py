@@ -25,7 +25,7 @@ def _rebuilt_body(body: bytes, attempt: int) -> bytes:
     """The same JSON object serialised anew, its members in another order each time; other bodies are left as they are."""
     try:
         members = list(json.loads(body).items())
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return body
     turn = (attempt - 1) % max(len(members), 1)
     return json.dumps(dict(members[turn:] + members[:turn]), separators=(",", ":")).encode()

@@ -37,7 +37,9 @@ REPLAYED_HEADER = "Idempotency-Replayed"
 ATTEMPT_HEADER = "Halt23-Attempt"
 SENDER_HEADER = "Halt23-Sender"
 IN_FLIGHT = "key_in_flight"
-MAX_RETRY_AFTER_DIGITS = 9
+# Longer than any sender is patient, and still a time that every clock can hold.
+MAX_RETRY_AFTER_SECONDS = 999_999_999
+MAX_RETRY_AFTER_DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ def loopback_url(url: str) -> str:
 def new_session(limits: Limits) -> aiohttp.ClientSession:
     """A session in which each request opens a connection of its own and nothing is done behind the caller's back."""
     trace = aiohttp.TraceConfig()
+    trace.on_connection_create_start.append(_connecting)
     trace.on_connection_create_end.append(_connected)
     return aiohttp.ClientSession(
         trace_configs=[trace],
@@ -76,6 +79,13 @@ def new_session(limits: Limits) -> aiohttp.ClientSession:
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"User-Agent": "halt23", "Accept-Encoding": "identity", "Content-Type": "application/json"},
     )
+
+
+async def _connecting(_session: aiohttp.ClientSession, context: SimpleNamespace, _parameters: object) -> None:
+    # The client repeats a GET whose connection broke. One call here is one request, so the second connection is refused.
+    if context.trace_request_ctx.connecting:
+        raise aiohttp.ServerDisconnectedError
+    context.trace_request_ctx.connecting = True
 
 
 async def _connected(_session: aiohttp.ClientSession, context: SimpleNamespace, _parameters: object) -> None:
@@ -104,7 +114,7 @@ async def post(
     if sender is not None:
         headers[SENDER_HEADER] = sender
     status: int | None = None
-    wire = SimpleNamespace(connected=False)
+    wire = _one_request()
     # The route goes out as it was given: what looks like a needless escape may be a name's.
     target = URL(url, encoded=True)
     try:
@@ -133,7 +143,7 @@ async def inquire(session: aiohttp.ClientSession, base: str, key: str, limits: L
     """
     try:
         target = URL(f"{base}/operations/{quote(key, safe='')}", encoded=True)
-        async with session.get(target, allow_redirects=False, trace_request_ctx=SimpleNamespace()) as response:
+        async with session.get(target, allow_redirects=False, trace_request_ctx=_one_request()) as response:
             content = await _bounded(response, limits.max_response_bytes) if response.status == 200 else None
             detail = f"the status query answered {response.status}"
     except (aiohttp.ClientError, OSError) as error:
@@ -141,10 +151,18 @@ async def inquire(session: aiohttp.ClientSession, base: str, key: str, limits: L
     match _json_object(content):
         case {"applied": False}:
             return Inquiry(NOT_APPLIED)
-        case {"applied": True, "status": int(status), "result": str(result)}:
+        case {"applied": True, "status": int(status), "result": str(result)} if status in range(200, 300) and _is_text(result):
             return Inquiry(APPLIED, status, result.encode())
         case _:
             return Inquiry(UNANSWERABLE, detail=detail)
+
+
+def _is_text(result: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in result)
+
+
+def _one_request() -> SimpleNamespace:
+    return SimpleNamespace(connecting=False, connected=False)
 
 
 async def _bounded(response: aiohttp.ClientResponse, max_bytes: int) -> bytes | None:
@@ -188,13 +206,13 @@ def _not_before(retry_after: str | None, now: float) -> float | None:
     """The time that `Retry-After` names, in seconds since the epoch: RFC 9110 allows seconds or an HTTP date."""
     if retry_after is None:
         return None
-    if retry_after.isascii() and retry_after.isdigit() and len(retry_after) <= MAX_RETRY_AFTER_DIGITS:
-        return now + int(retry_after)
+    if retry_after.isascii() and retry_after.isdigit():
+        return now + min(int(retry_after[:MAX_RETRY_AFTER_DIGITS]), MAX_RETRY_AFTER_SECONDS)
     try:
         when = parsedate_to_datetime(retry_after)
-    except ValueError:
+        return when.replace(tzinfo=when.tzinfo or UTC).timestamp()
+    except (ValueError, OverflowError):
         return None  # an unreadable wish is no wish
-    return when.replace(tzinfo=when.tzinfo or UTC).timestamp()
 
 
 def _failure_status(status: int) -> NotDelivered:

@@ -53,6 +53,15 @@ class Intention:
         return journal.fingerprint(self.body)
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What an attempt carries: its number (from 1), the key, and the fingerprint of the bytes."""
+
+    number: int
+    key: str
+    fingerprint: str
+
+
 class Wire(Protocol):
     """What a workflow needs of a transport."""
 
@@ -155,22 +164,22 @@ class Workflow:
         return len(self._history) > known
 
     async def _attempt(self, intention: Intention, number: int, wire: Wire) -> Record | NotDelivered:
-        key = self._policy.key(intention.key, number)
         body = self._policy.body(intention.body, number)
+        sent = Sent(number, self._policy.key(intention.key, number), journal.fingerprint(body))
         attempt_id = f"{intention.key}#{number}"
         identity = {"intention": intention.key, "number": number}
-        self._attempts.append("attempt", attempt_id, {**identity, "key": key, "fingerprint": journal.fingerprint(body)})
+        self._attempts.append("attempt", attempt_id, {**identity, "key": sent.key, "fingerprint": sent.fingerprint})
         if self._policy.marks_before_send:
-            self._record_receipt(intention, number, key, VIA_MARK)
+            self._record_receipt(intention, sent, VIA_MARK)
         faults.reach(BEFORE_SEND)
-        outcome = await wire.send(route=intention.route, key=key, body=body, attempt=number)
+        outcome = await wire.send(route=intention.route, key=sent.key, body=body, attempt=number)
         if isinstance(outcome, Delivered) or outcome.status is not None:
             faults.reach(RESPONSE)
         if self._policy.marks_before_send:
-            return self._record_receipt(intention, number, key, VIA_MARK)
+            return self._record_receipt(intention, sent, VIA_MARK)
         if isinstance(outcome, Delivered):
             return self._record_receipt(
-                intention, number, key, VIA_RESPONSE, status=outcome.status, result=outcome.result, replayed=outcome.replayed
+                intention, sent, VIA_RESPONSE, status=outcome.status, result=outcome.result, replayed=outcome.replayed
             )
         ending = {"outcome": outcome.outcome, "reason": outcome.reason, "status": outcome.status}
         self._attempts.append("outcome", attempt_id, {**identity, **ending, "not_before": outcome.not_before})
@@ -192,8 +201,8 @@ class Workflow:
     async def _reconcile(self, intention: Intention, number: int, wire: Wire) -> Record | NotDelivered | None:
         """Ask about the attempt in doubt. None means that it was not applied, and may be sent again."""
         faults.reach(BEFORE_INQUIRY)
-        key = self._policy.key(intention.key, number)
-        inquiry = await wire.inquire(key)
+        sent = self._sent(intention, number)
+        inquiry = await wire.inquire(sent.key)
         asked = self._times_asked(intention, number) + 1
         self._attempts.append(
             "inquiry",
@@ -203,8 +212,15 @@ class Workflow:
         if inquiry.answer == NOT_APPLIED:
             return None
         if inquiry.answer == APPLIED:
-            return self._record_receipt(intention, number, key, VIA_QUERY, status=inquiry.status, result=inquiry.result)
+            return self._record_receipt(intention, sent, VIA_QUERY, status=inquiry.status, result=inquiry.result)
         return NotDelivered(MAY_HAVE_HAPPENED, "undecided", None, f"the receiver cannot say whether it acted: {inquiry.detail}")
+
+    def _sent(self, intention: Intention, number: int) -> Sent:
+        """What attempt `number` carried, from its record: another policy may have made it."""
+        record = self._attempts.find("attempt", f"{intention.key}#{number}")
+        if record is None:
+            raise LookupError(f"{intention.key} has no attempt {number}")
+        return Sent(number, record.data["key"], record.data["fingerprint"])
 
     def _last_attempt(self, intention: Intention) -> int:
         number = 0
@@ -215,8 +231,7 @@ class Workflow:
     def _record_receipt(
         self,
         intention: Intention,
-        number: int,
-        key: str,
+        sent: Sent,
         via: str,
         *,
         status: int | None = None,
@@ -225,9 +240,9 @@ class Workflow:
     ) -> Record:
         data: dict[str, Any] = {
             "intention": intention.key,
-            "key": key,
-            "attempt": number,
-            "fingerprint": journal.fingerprint(self._policy.body(intention.body, number)),
+            "key": sent.key,
+            "attempt": sent.number,
+            "fingerprint": sent.fingerprint,
             "via": via,
             "status": status,
             "replayed": replayed,

@@ -46,33 +46,54 @@ class Relay:
         self._upstream = upstream
         self._faults = faults
         self._connections = sum(1 for _ in EXCHANGES.read(directory))
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def close(self) -> None:
         """Give the journal up."""
         self._journal.close()
 
-    async def connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection of a sender."""
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Begin to serve one connection of a sender."""
         self._connections += 1
-        number = self._connections
+        task = asyncio.get_running_loop().create_task(self._serve(self._connections, reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Carry one exchange, and record it whatever happens."""
         fault = self._faults.get(number, PLAIN)
         try:
-            request = await _read_message(reader)
-            forwarded = _part(request, fault, "request")
-            response = b""
-            for _ in range(fault.times):
-                response = await self._upstream_exchange(forwarded) or response
-            back = self._back(request, response, forwarded, fault)
-            exchange = Exchange(len(request), len(forwarded) if fault.times else 0, len(response), len(back))
-            self._record(number, fault, exchange)
+            back = await self._exchange(number, fault, reader)
             if fault.hold:
                 await reader.read()  # until the sender has given up
             writer.write(back)
             await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # the sender or the receiver died: the ends of the connections tell the other one
+        except ConnectionError:
+            pass  # the sender has gone
         finally:
             _end(writer, reset=fault.reset)
+
+    async def finish(self) -> None:
+        """End the connections that are still served."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _exchange(self, number: int, fault: Fault, reader: asyncio.StreamReader) -> bytes:
+        """Read the request, send on what the fault lets through, record it all; returns what the sender gets."""
+        request = forwarded = response = back = b""
+        try:
+            request = await _read_message(reader)
+            forwarded = _part(request, fault, "request")
+            for _ in range(fault.times):
+                response = await self._upstream_exchange(forwarded) or response
+            back = self._back(request, response, forwarded, fault)
+        except (ConnectionError, asyncio.IncompleteReadError, ValueError):
+            forwarded = b""  # a sender that left, or spoke no HTTP: nothing was sent on
+        finally:
+            exchange = Exchange(len(request), len(forwarded) if fault.times else 0, len(response), len(back))
+            self._record(number, fault, exchange)
+        return back
 
     def _back(self, request: bytes, response: bytes, forwarded: bytes, fault: Fault) -> bytes:
         if fault.answer is not None:
@@ -85,7 +106,10 @@ class Relay:
         if not request:
             return b""
         host, _, port = self._upstream.removeprefix("http://").partition(":")
-        reader, writer = await asyncio.open_connection(host, int(port))
+        try:
+            reader, writer = await asyncio.open_connection(host, int(port))
+        except ConnectionError:
+            return b""
         try:
             writer.write(request)
             if _is_partial(request):
@@ -145,10 +169,12 @@ async def run(directory: Path, port: int, upstream: str, faults: Mapping[int, Fa
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     listener = listen(port)
     relay = Relay(directory, upstream, faults)
-    server = await asyncio.start_server(relay.connection, sock=listener, limit=MAX_MESSAGE_BYTES)
+    server = await asyncio.start_server(relay.accept, sock=listener, limit=MAX_MESSAGE_BYTES)
     async with server:
         print(f"READY 127.0.0.1:{listener.getsockname()[1]}", flush=True)
         await stopped.wait()
+        server.close()
+        await relay.finish()
     relay.close()
 
 

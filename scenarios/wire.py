@@ -4,6 +4,7 @@ A fault is written `CONNECTION:NAME` or `CONNECTION:NAME:PLACE`, for instance `1
 bytes or one of `start` (nothing), `start-line`, `headers` (all of them, with the blank line), `body-middle` and `end`.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -60,6 +61,7 @@ FAULTS: Mapping[str, Fault] = {
     ),
 }
 _PLACED = ("cut-request", "cut-response", "reset-request", "reset-response")
+_NUMBER = re.compile("[0-9]{1,9}")
 PLACES = ("start", "start-line", "headers", "body-middle", "end")
 
 
@@ -67,13 +69,15 @@ def parse(text: str) -> tuple[int, Fault]:
     """Read `CONNECTION:NAME[:PLACE]`. Raises BadInput and says what is allowed."""
     connection, _, rest = text.partition(":")
     name, _, place = rest.partition(":")
-    if not connection.isdigit() or int(connection) < 1:
+    if not _NUMBER.fullmatch(connection) or int(connection) < 1:
         raise BadInput(f"--fault {text!r}: expected CONNECTION:NAME[:PLACE] with a connection from 1")
-    if name in FAULTS and not place:
+    if name in FAULTS:
+        if place:
+            raise BadInput(f"--fault {text!r}: {name} takes no place")
         return int(connection), FAULTS[name]
     if name not in _PLACED:
         raise BadInput(f"--fault {text!r}: no fault {name!r}; there are: {', '.join((*FAULTS, *_PLACED))}")
-    if place not in PLACES and not place.isdigit():
+    if place not in PLACES and not _NUMBER.fullmatch(place):
         raise BadInput(f"--fault {text!r}: {name} needs a place: a number of bytes, or {', '.join(PLACES)}")
     how, _, side = name.partition("-")
     return int(connection), Fault(f"{name}:{place}", side=side, place=place, reset=how == "reset")

@@ -21,6 +21,7 @@ class Process:
     environment: Mapping[str, str]
     child: Child
     ended_by: str = "itself"
+    was_paused: bool = False
     expected_code: int | None = None
     expected_signal: str | None = None
 
@@ -33,6 +34,11 @@ class Process:
     def halt_at(self) -> str | None:
         """Where it is armed to halt."""
         return self.environment.get(faults.HALT_VARIABLE)
+
+    @property
+    def pause_at(self) -> str | None:
+        """Where it is armed to pause."""
+        return self.environment.get(faults.PAUSE_VARIABLE)
 
     def __str__(self) -> str:
         return f"{self.name} (incarnation {self.incarnation})"

@@ -81,6 +81,10 @@ class ScenarioRunner:
                 f"{process} was armed to halt at {process.halt_at}: expected exit code {faults.HALT_EXIT_CODE}, "
                 f"actual {ending}; the armed point was not reached"
             )
+        elif process.pause_at and not process.was_paused:
+            self._problem(
+                f"{process} was armed to pause at {process.pause_at}, and no step saw it paused: the point was not reached"
+            )
 
     def _count(self, *, compare: bool) -> None:
         try:

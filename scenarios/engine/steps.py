@@ -5,10 +5,12 @@ and what happened. Every wait has a bound; a process that passes it is killed.
 """
 
 import asyncio
+import contextlib
+import os
 import re
 import shutil
 import signal
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -174,9 +176,12 @@ class Steps:
         for process, exit_code in started:
             process.expect_code(exit_code)
         waits = (self._expect_exit(process, exit_code) for process, exit_code in started)
-        for failure in await asyncio.gather(*waits, return_exceptions=True):
-            if failure is not None:
+        failures = [each for each in await asyncio.gather(*waits, return_exceptions=True) if each is not None]
+        for failure in failures:
+            if not isinstance(failure, StepFailed):
                 raise failure
+        if failures:
+            raise StepFailed("; ".join(str(failure) for failure in failures))
 
     async def _await(self, number: int, step: Await) -> None:
         process = self._latest(step.process)
@@ -222,28 +227,36 @@ class Steps:
         if not stopped:
             ending = await self._end(process, self._bounds.stop_seconds)
             raise StepFailed(f"{process}: expected it to pause, but it ended with {ending}{process.last_words()}")
+        process.was_paused = True
 
     async def _resume(self, number: int, step: Resume) -> None:
-        self._supervisor.signal(self._running(step.process).child, signal.SIGCONT)
+        process = self._running(step.process)
+        if not process.child.stopped_or_ended.is_set():
+            raise StepFailed(f"{process} is not paused; the scenario lacks a step that awaits its pause")
+        self._supervisor.signal(process.child, signal.SIGCONT)
 
     async def _write(self, number: int, step: Write) -> None:
         path = self._directory / step.path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(step.content, encoding="ascii")
+        with _file_step(step.path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(step.content, encoding="ascii")
 
     async def _flip(self, number: int, step: Flip) -> None:
         path = self._directory / step.path
         content = bytearray(path.read_bytes()) if path.is_file() else bytearray()
-        if step.offset >= len(content):
+        if not 0 <= step.offset < len(content):
             raise StepFailed(f"{step.path} has {len(content)} bytes, none at offset {step.offset}")
         content[step.offset] ^= 1
         path.write_bytes(content)
 
     async def _move(self, number: int, step: Move) -> None:
-        source = self._directory / step.path
-        if not source.exists():
+        source, target = self._directory / step.path, self._directory / step.to
+        if not os.path.lexists(source):
             raise StepFailed(f"there is no {step.path} that could be moved")
-        source.rename(self._directory / step.to)
+        if os.path.lexists(target):
+            raise StepFailed(f"{step.path} cannot be moved: {step.to} exists, and evidence is not overwritten")
+        with _file_step(step.to):
+            source.rename(target)
 
     async def _check(self, number: int, step: Check) -> None:
         target = self._directory / CHECKPOINTS / step.name
@@ -266,3 +279,12 @@ def _known(setting: str | None) -> None:
             faults.parse(setting)
     except BadInput as error:
         raise StepFailed(str(error)) from None
+
+
+@contextlib.contextmanager
+def _file_step(path: str) -> Iterator[None]:
+    """Turn what is wrong with a step's path or content into its failure. A full disk stays the machine's."""
+    try:
+        yield
+    except (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError, ValueError) as error:
+        raise StepFailed(f"{path}: {error}") from None
