@@ -1,6 +1,7 @@
 """Choosing scenarios by section and by name."""
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from outbox.errors import BadInput
@@ -19,8 +20,14 @@ def select(scenarios: Sequence[Scenario], only: Sequence[str], sections: Sequenc
     chosen = [scenario for scenario in scenarios if not sections or scenario.section in sections]
     for pattern in only:
         if not any(_matches(scenario, pattern) for scenario in chosen):
-            raise BadInput(f"--only {pattern!r} matches no scenario; there are: {', '.join(each.path for each in chosen)}")
+            raise BadInput(f"--only {pattern!r} matches no scenario{_nearest(pattern, chosen)}; python run.py list names all")
     return tuple(each for each in chosen if not only or any(_matches(each, pattern) for pattern in only))
+
+
+def _nearest(pattern: str, scenarios: Sequence[Scenario]) -> str:
+    """Those that the pattern may have meant, as the middle of a sentence."""
+    near = get_close_matches(pattern.rpartition("/")[2], [each.name for each in scenarios], n=5)
+    return f"; did you mean {' or '.join(near)}" if near else ""
 
 
 def _matches(scenario: Scenario, pattern: str) -> bool:

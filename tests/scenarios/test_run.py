@@ -152,7 +152,8 @@ def test_a_whole_section_is_not_the_complete_catalogue(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--only", "no_such"), ("--only 'no_such' matches no scenario", "delivery/keyed_delivery", "delivery/key_conflict")),
+        (("--only", "no_such"), ("--only 'no_such' matches no scenario", "python run.py list names all")),
+        (("--only", "delivery/keyd_delivery"), ("matches no scenario", "did you mean keyed_delivery")),
         (("--only", "keyed_delivery", "no_such"), ("--only 'no_such' matches no scenario",)),
         (("--only", ""), ("--only '' matches no scenario",)),
         (("--section", "no_such"), ("--section no_such: there is no such section", "delivery")),
