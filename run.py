@@ -7,17 +7,29 @@
 Exit codes: 0 everything as expected, 1 something is not, 2 bad usage, 3 interrupted or incomplete.
 """
 
+import os
+import signal
+import sys
+
+if __name__ == "__main__":
+    # The imports below take a moment, and until the study stands there is nothing to end: a stop is told and that is all.
+    def _stopped_early(number: int, _frame: object) -> None:
+        os.write(2, f"run.py: stopped by {signal.Signals(number).name} before anything was started\n".encode())
+        os._exit(3)
+
+    for _signal in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(_signal) is not signal.SIG_IGN:
+            signal.signal(_signal, _stopped_early)
+
 import argparse
 import io
 import json
-import os
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from outbox import faults
-from outbox.errors import BadInput, Halt23Error
+from outbox.errors import BadInput, Halt23Error, say
 from scenarios.catalogue import PROTOCOL_VERSION, SCENARIOS
 from scenarios.engine.study import StudyOptions, run_study
 from scenarios.model import protocol_sha256
@@ -111,24 +123,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = chosen.parse_args(given)
     try:
         code = int(arguments.command(arguments))
-        if sys.stdout:
-            sys.stdout.flush()
     except Halt23Error as error:
-        print(f"run.py: {error}", file=sys.stderr)
+        say(f"run.py: {error}", sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("run.py: stopped by SIGINT", file=sys.stderr)
+        say("run.py: stopped by SIGINT", sys.stderr)
         return 3
     except BrokenPipeError:
-        # Who read our output has seen enough. Python would complain once more when it flushes at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _unread(0)  # who read our output has seen enough
+    return _flushed(code)
+
+
+def _flushed(code: int) -> int:
+    """`code`, unless what was printed cannot be delivered."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        return _unread(code)
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        print(f"run.py: standard output cannot be written: {error.strerror}", file=sys.stderr)
-        return 3
-    else:
-        return code
+        say(f"run.py: standard output cannot be written: {error.strerror}", sys.stderr)
+        return _unread(3)
+    return code
+
+
+def _unread(code: int) -> int:
+    # Python would complain once more when it flushes at its end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
 
 
 if __name__ == "__main__":

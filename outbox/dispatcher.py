@@ -29,8 +29,8 @@ from pathlib import Path
 import aiohttp
 
 from outbox import faults, transport, workflow
-from outbox.errors import BadInput, reported
-from outbox.files import lock, refused
+from outbox.errors import BadInput, reported, say
+from outbox.files import lock, open_regular, refused
 from outbox.outcome import DID_NOT_HAPPEN, MAY_HAVE_HAPPENED, Inquiry, NotDelivered, Outcome
 from outbox.policies import POLICIES, Policy
 from outbox.transport import Limits
@@ -89,7 +89,7 @@ def dispatcher_lock(directory: Path) -> Iterator[None]:
     """Be the only dispatcher of `directory`. Raises LockHeld at once if there is one."""
     path = directory / LOCK_NAME
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise refused(path, "cannot be opened", error) from error
     try:
@@ -165,18 +165,18 @@ class _Pass:
 
     def _wait(self, intention: workflow.Intention, due: NotDue) -> None:
         self._summary.waiting += 1
-        print(f"dispatcher: {intention.key}: the receiver asked for no attempt before {due.not_before:.0f}", file=sys.stderr)
+        say(f"dispatcher: {intention.key}: the receiver asked for no attempt before {due.not_before:.0f}", sys.stderr)
 
     def _tell(self, intention: workflow.Intention, failure: NotDelivered) -> None:
         self._summary.count(failure)
         self._receiver_gone = failure.reason in _NO_RECEIVER
         meaning = "this attempt did not happen" if failure.outcome == DID_NOT_HAPPEN else "it may have happened"
-        print(f"dispatcher: {intention.key}: {failure.reason} ({meaning}): {failure.detail}", file=sys.stderr)
+        say(f"dispatcher: {intention.key}: {failure.reason} ({meaning}): {failure.detail}", sys.stderr)
         if failure.reason == "undecided":
-            print(
+            say(
                 f"dispatcher: {intention.key} stays unknown and is not sent again. Find out at the receiver's side whether it "
                 "was applied; only if it was not, make one pass with --policy resend",
-                file=sys.stderr,
+                sys.stderr,
             )
 
 
@@ -205,7 +205,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         limits = Limits(timeout_seconds=arguments.timeout_seconds)
         policy = POLICIES[arguments.policy]
         summary = asyncio.run(dispatch(arguments.dir, arguments.receiver, limits, policy, arguments.now))
-        print(json.dumps(asdict(summary)))
+        say(json.dumps(asdict(summary)), sys.stdout)
         return summary.exit_code()
 
     return reported("dispatcher", run)

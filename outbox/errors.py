@@ -6,8 +6,12 @@ anything else happens (`DamagedJournal`). A bug of our own is none of these: it 
 and the process ends with Python's code 1. Exit code 23 is not here: it is the injected halt and nothing else (`outbox.faults`).
 """
 
+import contextlib
+import os
+import signal
 import sys
 from collections.abc import Callable
+from typing import TextIO
 
 
 class Halt23Error(Exception):
@@ -50,10 +54,39 @@ class MachineRefused(Halt23Error):
         self.disk_full = disk_full
 
 
+def say(text: str, stream: TextIO | None) -> bool:
+    """Print a line at once. A stream that is closed, full or read by nobody is no error of the program's; False then."""
+    if stream is None:
+        return False
+    try:
+        print(text, file=stream, flush=True)
+    except OSError:
+        with contextlib.suppress(OSError, ValueError):  # the interpreter would try again, and complain, at its end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return False
+    return True
+
+
 def reported(program: str, run: Callable[[], int]) -> int:
-    """Run a process entry. An error raised on purpose becomes a line on standard error and its exit code."""
+    """Run a process entry. An error raised on purpose becomes a line on standard error and its exit code.
+
+    Ctrl-C ends the process by SIGINT, as it ends any program, after a line that says so.
+    """
     try:
         return run()
     except Halt23Error as error:
-        print(f"{program}: {error}", file=sys.stderr)
+        say(f"{program}: {error}", sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:
+        say(f"{program}: interrupted", sys.stderr)
+        say_nothing_more()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+        return 1
+
+
+def say_nothing_more() -> None:
+    """Flush what was printed; afterwards the process may end without Python's own tidying."""
+    with contextlib.suppress(OSError):
+        if sys.stdout is not None:
+            sys.stdout.flush()

@@ -6,6 +6,7 @@ The functions raise OSError where nothing else is said, so that each caller can 
 import errno
 import fcntl
 import os
+import stat
 import threading
 from pathlib import Path
 
@@ -23,6 +24,15 @@ def make_directory(path: Path) -> None:
             sync_directory(directory.parent)
     except OSError as error:
         raise refused(path, "cannot be created", error) from error
+
+
+def open_regular(path: Path, flags: int) -> int:
+    """Open a regular file and nothing else: a FIFO or a device in its place would hang or lie."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file")
+    return descriptor
 
 
 def write_all(descriptor: int, content: bytes) -> None:

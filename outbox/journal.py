@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from outbox import faults
 from outbox.errors import BadInput, DamagedJournal, MachineRefused
-from outbox.files import lock, make_directory, refused, sync_directory, write_all
+from outbox.files import lock, make_directory, open_regular, refused, sync_directory, write_all
 from outbox.index import RecordIndex
 from outbox.record import (
     MAX_ID_CHARACTERS,
@@ -78,7 +78,7 @@ class JournalSpec:
         """
         path = self.path(directory)
         try:
-            with path.open("rb") as file:
+            with open(open_regular(path, os.O_RDONLY), "rb") as file:  # noqa: PTH123 - an open descriptor, not a path
                 # Whoever wrote the records may have died before syncing them, and the caller acts on what it reads.
                 if self.synced:
                     os.fsync(file.fileno())
@@ -234,12 +234,12 @@ class Journal:
             self._failed = f"ftruncate after a failed write: {error.strerror}"
 
     def _open_or_create(self) -> int:
-        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_APPEND
         try:
-            return os.open(self.path, flags)
+            return open_regular(self.path, flags)
         except FileNotFoundError:
             faults.reach(self.spec.create.before)
-            descriptor = os.open(self.path, flags | os.O_CREAT, 0o644)
+            descriptor = open_regular(self.path, flags | os.O_CREAT)
             faults.reach(self.spec.create.written)
             return descriptor
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from outbox import faults
-from outbox.errors import BadInput, reported
+from outbox.errors import BadInput, reported, say
 from outbox.workflow import MAX_BODY_BYTES, Intention, submit
 
 
@@ -25,6 +25,8 @@ def _body(arguments: argparse.Namespace) -> bytes:
     source = arguments.body_file
     try:
         if source == "-":
+            if sys.stdin is None:
+                raise BadInput("--body-file -: standard input is closed")
             return sys.stdin.buffer.read(MAX_BODY_BYTES + 1)
         with Path(source).open("rb") as file:
             return file.read(MAX_BODY_BYTES + 1)
@@ -52,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def run() -> int:
         faults.arm_from_environment()
         created = submit(arguments.dir, Intention(arguments.key, arguments.route, _body(arguments)))
-        print(json.dumps({"intention": arguments.key, "created": created}))
+        say(json.dumps({"intention": arguments.key, "created": created}), sys.stdout)
         return 0
 
     return reported("producer", run)

@@ -60,7 +60,8 @@ def loopback_url(url: str) -> str:
     The teaching receivers have no authentication, so nothing here may send to another machine.
     """
     match = _LOOPBACK.fullmatch(url)
-    if not match or not 0 < int(match["port"] or 80) <= 65535:
+    octets = re.findall(r"\d+", match["host"]) if match else []
+    if not match or not 0 < int(match["port"] or 80) <= 65535 or any(int(octet) > 255 for octet in octets):
         raise BadInput(f"{url!r} is not the address of a receiver on this machine; expected http://127.0.0.1:PORT")
     return url.rstrip("/")
 
@@ -180,10 +181,14 @@ def _is_replayed(headers: Mapping[str, str]) -> bool:
 
 def _json_object(content: bytes | None) -> dict[str, object] | None:
     try:
-        value = None if content is None else json.loads(content.decode("utf-8"))
+        value = None if content is None else json.loads(content.decode("utf-8"), parse_constant=_no_number)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _no_number(name: str) -> object:
+    raise ValueError(f"{name} is no JSON")
 
 
 async def _failure(response: aiohttp.ClientResponse, limits: Limits, now: float) -> NotDelivered:
@@ -229,23 +234,23 @@ def _failure_status(status: int) -> NotDelivered:
     return NotDelivered(MAY_HAVE_HAPPENED, "server_error", status, detail)
 
 
-# First match wins: several of these are subclasses of later ones. Before a connection stands, nothing was sent.
-_MEANINGS: tuple[tuple[type[Exception], str, str], ...] = (
-    (aiohttp.ClientConnectorError, DID_NOT_HAPPEN, "unreachable"),
-    (aiohttp.ConnectionTimeoutError, DID_NOT_HAPPEN, "connect_timeout"),
-    (TimeoutError, MAY_HAVE_HAPPENED, "response_timeout"),
-    (aiohttp.ClientPayloadError, MAY_HAVE_HAPPENED, "short_response"),
-    (aiohttp.ServerDisconnectedError, MAY_HAVE_HAPPENED, "connection_closed"),
-    (OSError, MAY_HAVE_HAPPENED, "connection_reset"),
-    (aiohttp.ClientConnectionError, MAY_HAVE_HAPPENED, "connection_closed"),
-    (aiohttp.ClientError, MAY_HAVE_HAPPENED, "malformed_response"),
+# First match wins: several of these are subclasses of later ones. All are for a request that may have left.
+_MEANINGS: tuple[tuple[type[Exception], str], ...] = (
+    (TimeoutError, "response_timeout"),
+    (aiohttp.ClientPayloadError, "short_response"),
+    (aiohttp.ServerDisconnectedError, "connection_closed"),
+    (OSError, "connection_reset"),
+    (aiohttp.ClientConnectionError, "connection_closed"),
+    (aiohttp.ClientError, "malformed_response"),
 )
 
 
 def _classify(error: Exception, *, connected: bool) -> tuple[str, str]:
-    """Outcome and reason that an exception of the HTTP client stands for."""
-    if isinstance(error, TimeoutError) and not connected:
+    """Outcome and reason that an exception of the HTTP client stands for. Before a connection stands, nothing was sent."""
+    if connected:
+        return MAY_HAVE_HAPPENED, next(reason for kind, reason in _MEANINGS if isinstance(error, kind))
+    if isinstance(error, TimeoutError):
         return DID_NOT_HAPPEN, "connect_timeout"
-    if isinstance(error, aiohttp.ClientConnectorError) and error.errno == errno.ECONNREFUSED:
+    if isinstance(error, OSError) and error.errno == errno.ECONNREFUSED:
         return DID_NOT_HAPPEN, "connection_refused"
-    return next((outcome, reason) for kind, outcome, reason in _MEANINGS if isinstance(error, kind))
+    return DID_NOT_HAPPEN, "unreachable"

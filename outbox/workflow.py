@@ -87,7 +87,7 @@ def submit(directory: Path, intention: Intention, *, wait_seconds: float = 10.0)
 
     Raises BadInput for a key, route or body that cannot be sent, and for a known key with another route or body.
     """
-    _check(intention)
+    check(intention)
     journal.make_directory(directory)
     with INTENTIONS.open(directory, wait_seconds=wait_seconds) as intentions:
         known = len(intentions)
@@ -109,7 +109,7 @@ def intentions(directory: Path) -> Iterator[Intention]:
     for record in INTENTIONS.read(directory):
         try:
             intention = Intention(record.data["key"], record.data["route"], journal.payload_bytes(record.data["body"]))
-            _check(intention)
+            check(intention)
             whole = record.id == intention.key and record.data["fingerprint"] == intention.fingerprint
         except (KeyError, TypeError, ValueError, BadInput) as error:
             raise DamagedJournal(f"{INTENTIONS.path(directory)}, line {record.sequence}: no intention: {error!r}") from None
@@ -251,7 +251,8 @@ class Workflow:
         return self._receipts.append("receipt", intention.key, data)
 
 
-def _check(intention: Intention) -> None:
+def check(intention: Intention) -> None:
+    """Raise BadInput for a key, route or body that cannot be sent. A route begins with one slash, so no host can hide in it."""
     key, route = intention.key, intention.route
     if not (isinstance(key, str) and isinstance(route, str)):
         raise BadInput("key and route are text")

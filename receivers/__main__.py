@@ -47,10 +47,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--dir", type=Path, required=True, help="the receiver's directory; created if absent")
     parser.add_argument("--port", type=int, default=0, help="0, the default, takes a free port")
-    parser.add_argument("--conflict-status", type=int, choices=(409, 422), default=defaults.conflict_status)
-    parser.add_argument("--in-flight", choices=("wait", "reject"), default=defaults.in_flight)
-    parser.add_argument("--capacity", type=int, default=defaults.capacity, metavar="KEYS")
-    parser.add_argument("--retention-seconds", type=float, default=defaults.retention_seconds)
+    parser.add_argument(
+        "--conflict-status", type=int, choices=(409, 422), default=defaults.conflict_status, help="answer to other bytes"
+    )
+    parser.add_argument("--in-flight", choices=("wait", "reject"), default=defaults.in_flight, help="for duplicates meanwhile")
+    parser.add_argument("--capacity", type=int, default=defaults.capacity, metavar="KEYS", help="of a capacity kind")
+    parser.add_argument("--retention-seconds", type=float, default=defaults.retention_seconds, help="of a forgetful kind")
     parser.add_argument("--clock", type=Path, metavar="FILE", help="holds the time in seconds, for a forgetful receiver")
     parser.add_argument("--gate", type=int, default=0, metavar="N", help="hold the first N requests until all are there")
     parser.add_argument(

@@ -13,6 +13,8 @@ from receivers.kind import Options
 from receivers.ledger import Effect
 from receivers.registry import RegistryKind
 
+MAX_CLOCK_BYTES = 64
+
 
 class Forgetful(RegistryKind):
     """See the module."""
@@ -46,7 +48,8 @@ class Forgetful(RegistryKind):
 def _read_clock(path: Path | None) -> float:
     if path is None:
         raise ValueError("no file was named")
-    seconds = float(path.read_text(encoding="ascii"))
+    with path.open("rb") as file:
+        seconds = float(file.read(MAX_CLOCK_BYTES))
     if not math.isfinite(seconds):
         raise ValueError(f"{seconds} is no time")
     return seconds

@@ -18,7 +18,7 @@ from pathlib import Path
 from aiohttp import web
 
 from outbox import journal
-from outbox.errors import MachineRefused
+from outbox.errors import MachineRefused, say
 from receivers.arrivals import MAX_BODY_BYTES, Answer, Arrival, ArrivalLog, read_key, refusal
 from receivers.kind import Context, Crowd, Gate, Kind, Options
 from receivers.ledger import EFFECTS, Ledger
@@ -170,7 +170,13 @@ def _storage_failure(error: MachineRefused) -> Answer:
 
 
 def _complain(error: MachineRefused) -> None:
-    print(f"receiver: {error}", file=sys.stderr)
+    say(f"receiver: {error}", sys.stderr)
+
+
+def tell_ready(listener: socket.socket) -> None:
+    """Print the READY line. Raises MachineRefused where nobody can be told: who does not know the port cannot use it."""
+    if not say(f"READY 127.0.0.1:{listener.getsockname()[1]}", sys.stdout):
+        raise MachineRefused("standard output cannot be written, so nobody can learn the port; open it and start again")
 
 
 def _response(answer: Answer) -> web.Response:
@@ -221,7 +227,7 @@ async def run(directory: Path, port: int, kind: type[Kind], options: Options) ->
     try:
         site = web.SockSite(runner, listener)
         await site.start()
-        print(f"READY 127.0.0.1:{listener.getsockname()[1]}", flush=True)
+        tell_ready(listener)
         await stopped.wait()
         # The library takes no more bytes of a body once it shuts down: requests in progress are waited for before.
         await site.stop()

@@ -2,20 +2,22 @@
 
     python -m scenarios.client --dir DIR --receiver http://127.0.0.1:PORT --key KEY --body TEXT
 
-It stands for any other sender that shares a receiver with the outbox. Exit codes: 0 a success came back, 10 to 12 and 15 as
-the dispatcher's.
+It stands for any other sender that shares a receiver with the outbox. Exit codes: 0 a success came back, 2 bad input, 13
+another client owns DIR, 14 damaged journal, 16 the machine refused, and 10, 11, 12 and 15 as the dispatcher's.
 """
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from outbox import journal, transport
 from outbox.dispatcher import Summary
-from outbox.errors import reported
+from outbox.errors import BadInput, reported
 from outbox.outcome import Delivered
+from outbox.workflow import Intention, check
 
 REQUESTS = journal.declare("requests", "request", "response", "outcome", under_study=False)
 
@@ -23,6 +25,9 @@ REQUESTS = journal.declare("requests", "request", "response", "outcome", under_s
 async def request(directory: Path, receiver: str, key: str, route: str, body: bytes) -> int:
     """Send once and record it. Returns the exit code."""
     base = transport.loopback_url(receiver)
+    check(Intention(key, route, body))
+    if not directory.name:
+        raise BadInput(f"--dir {directory}: the client is called by its folder's name, and this has none")
     limits = transport.Limits()
     journal.make_directory(directory)
     name = directory.name
@@ -44,14 +49,14 @@ async def request(directory: Path, receiver: str, key: str, route: str, body: by
 def main(argv: Sequence[str] | None = None) -> int:
     """Process entry; see the module for the exit codes."""
     parser = argparse.ArgumentParser(prog="python -m scenarios.client", description="Send one request and record the response.")
-    parser.add_argument("--dir", type=Path, required=True)
-    parser.add_argument("--receiver", required=True, metavar="URL")
-    parser.add_argument("--key", required=True)
-    parser.add_argument("--route", default="/operations")
-    parser.add_argument("--body", required=True)
+    parser.add_argument("--dir", type=Path, required=True, help="where the request is recorded; its name is the client's")
+    parser.add_argument("--receiver", required=True, metavar="URL", help="http://127.0.0.1:PORT")
+    parser.add_argument("--key", required=True, help="sent as Idempotency-Key")
+    parser.add_argument("--route", default="/operations", help="path at the receiver")
+    parser.add_argument("--body", required=True, metavar="TEXT", help="the request's body")
     given = parser.parse_args(argv)
     return reported(
-        "client", lambda: asyncio.run(request(given.dir, given.receiver, given.key, given.route, given.body.encode()))
+        "client", lambda: asyncio.run(request(given.dir, given.receiver, given.key, given.route, os.fsencode(given.body)))
     )
 
 

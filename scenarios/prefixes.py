@@ -4,7 +4,8 @@
 
 For every K from none to all bytes of the last record, a copy that ends K bytes into it is opened as a receiver opens it, and
 one more effect is applied. One record in the journal `prefixes` says how many records had been kept, and that afterwards the
-journal reads well again. The copies live in a temporary folder; FILE is not touched. An instrument, not under study.
+journal reads well again. Exit codes: 0 done, 2 bad input, 13 another process owns DIR, 14 a prefix could not be opened, 16
+the machine refused. The copies live in a temporary folder; FILE is not touched. An instrument, not under study.
 """
 
 import argparse
@@ -36,10 +37,10 @@ def examine(content: bytes, bytes_of_last: int, scratch: Path) -> dict[str, int]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Process entry. Exit codes: 0 done, 2 bad input, 14 a prefix could not be opened."""
+    """Process entry; see the module for the exit codes."""
     parser = argparse.ArgumentParser(prog="python -m scenarios.prefixes", description="Open every prefix of a last record.")
-    parser.add_argument("--dir", type=Path, required=True)
-    parser.add_argument("--source", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--dir", type=Path, required=True, help="where the findings are recorded")
+    parser.add_argument("--source", type=Path, required=True, metavar="FILE", help="an effects.jsonl; it is not touched")
     given = parser.parse_args(argv)
 
     def run() -> int:

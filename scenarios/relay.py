@@ -4,7 +4,8 @@
 
 Connections are counted from 1 in the order in which they are accepted; each carries one request. What was done to it is
 recorded in the journal `exchanges`. The relay never waits for time to pass: it reads whole messages, cuts them, and waits for
-the other side's end. Prints READY as the receivers do; SIGTERM ends it with exit code 0.
+the other side's end. Prints READY as the receivers do. Exit codes: 0 stopped by SIGTERM or SIGINT, 2 bad input, 13 another
+relay owns DIR, 14 damaged journal, 16 the machine refused.
 """
 
 import argparse
@@ -16,11 +17,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from outbox import journal
 from outbox.errors import BadInput, reported
 from outbox.transport import loopback_url
-from receivers.server import listen
+from receivers.server import listen, tell_ready
 from scenarios.wire import PLAIN, Fault, parse, split_at
 
 EXCHANGES = journal.declare("exchanges", "exchange", under_study=False)
@@ -105,9 +107,9 @@ class Relay:
     async def _upstream_exchange(self, request: bytes) -> bytes:
         if not request:
             return b""
-        host, _, port = self._upstream.removeprefix("http://").partition(":")
+        parts = urlsplit(self._upstream)
         try:
-            reader, writer = await asyncio.open_connection(host, int(port))
+            reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
         except ConnectionError:
             return b""
         try:
@@ -171,7 +173,7 @@ async def run(directory: Path, port: int, upstream: str, faults: Mapping[int, Fa
     relay = Relay(directory, upstream, faults)
     server = await asyncio.start_server(relay.accept, sock=listener, limit=MAX_MESSAGE_BYTES)
     async with server:
-        print(f"READY 127.0.0.1:{listener.getsockname()[1]}", flush=True)
+        tell_ready(listener)
         await stopped.wait()
         server.close()
         await relay.finish()
@@ -181,10 +183,11 @@ async def run(directory: Path, port: int, upstream: str, faults: Mapping[int, Fa
 def main(argv: Sequence[str] | None = None) -> int:
     """Process entry; see the module for the exit codes."""
     parser = argparse.ArgumentParser(prog="python -m scenarios.relay", description="Break chosen exchanges at chosen places.")
-    parser.add_argument("--dir", type=Path, required=True)
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--upstream", required=True, metavar="URL")
-    parser.add_argument("--fault", action="append", default=[], metavar="CONNECTION:NAME[:PLACE]")
+    parser.add_argument("--dir", type=Path, required=True, help="the relay's directory; created if absent")
+    parser.add_argument("--port", type=int, default=0, help="0, the default, takes a free port")
+    parser.add_argument("--upstream", required=True, metavar="URL", help="the receiver, http://127.0.0.1:PORT")
+    fault = "what to do to which connection; see evidence/README.md for names and places"
+    parser.add_argument("--fault", action="append", default=[], metavar="CONNECTION:NAME[:PLACE]", help=fault)
     given = parser.parse_args(argv)
 
     def serve() -> int:

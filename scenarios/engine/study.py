@@ -5,6 +5,7 @@ Ctrl-C, SIGTERM and a lost terminal end the run in order: no new step begins, ev
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import sys
@@ -70,8 +71,14 @@ def run_study(scenarios: Sequence[Scenario], options: StudyOptions, stream: Text
             raise  # a TimeoutError of ours, not the machine's
         raise EvidenceIncomplete(
             f"the run is incomplete: {error.filename or options.out}: {error.strerror or error}. "
-            f"All processes were ended; make room, then run again into a new directory"
+            f"All processes were ended. {_advice(error)}, then run again into a new directory"
         ) from error
+
+
+def _advice(error: OSError) -> str:
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return "Allow more open files (ulimit -n) or lower --jobs"
+    return "Make room"
 
 
 def _make_fresh(out: Path) -> None:
@@ -83,6 +90,7 @@ def _make_fresh(out: Path) -> None:
         raise BadInput(f"--out {out}: {out.parent} cannot be a directory: {error.strerror}") from error
     try:
         out.mkdir()
+        (out / "scenarios").mkdir()  # from the first moment on it is known for what it is: a run without a manifest
     except OSError as error:
         raise BadInput(f"--out {out}: it cannot be created: {error.strerror}") from error
 
