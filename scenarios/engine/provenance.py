@@ -67,7 +67,7 @@ def _commit(root: Path) -> tuple[str | None, bool | None]:
 
 def _git(root: Path, *arguments: str) -> str | None:
     try:
-        done = subprocess.run(  # noqa: S603 - fixed words
+        done = subprocess.run(
             ["git", "-C", str(root), *arguments],  # noqa: S607 - whichever git the user has
             capture_output=True,
             text=True,
