@@ -33,7 +33,7 @@ from audit.checkpoints import say
 from audit.files import Tree
 from audit.findings import FAIL, PASS, UNKNOWN, Findings
 from audit.shapes import LIST, exactly, holds
-from audit.strict_json import Malformed, parse_document
+from audit.strict_json import Malformed, laid_out, parse_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,10 +47,21 @@ MANIFEST, PROCESSES, RESULTS, TABLES = "manifest.json", "processes.json", "resul
 DOCUMENT: Shape = {"format": exactly("halt23.processes"), "format_version": exactly(1), "processes": LIST}
 
 
-class Report:
-    """What the audit has to say about one directory."""
+class Kept:
+    """What was read of an archive, for whoever wants to tell more about it than the verdict."""
 
-    __slots__ = ("catalogue", "findings", "left_out", "path", "totals", "verdict")
+    __slots__ = ("cases", "manifest", "tree")
+
+    def __init__(self, manifest: dict[str, Any], cases: list[Case], tree: Tree) -> None:
+        self.manifest = manifest
+        self.cases = cases
+        self.tree = tree
+
+
+class Report:
+    """What the audit has to say about one directory; `kept` is there only where it was asked for."""
+
+    __slots__ = ("catalogue", "findings", "kept", "left_out", "path", "totals", "verdict")
 
     def __init__(self, path: str, verdict: str, findings: Findings, totals: dict[str, int], catalogue: int) -> None:
         self.path = path
@@ -59,10 +70,11 @@ class Report:
         self.left_out = findings.left_out
         self.totals = totals
         self.catalogue = catalogue
+        self.kept: Kept | None = None
 
 
-def audit_archive(path: str, root: str) -> Report:
-    """Audit one archive against itself, the audit's table and the checkout at `root`."""
+def audit_archive(path: str, root: str, keep: bool = False) -> Report:
+    """Audit one archive against itself, the audit's table and the checkout at `root`; with `keep`, keep what was read."""
     findings = Findings()
     if not os.path.lexists(os.path.join(path, MANIFEST)):
         findings.add(MANIFEST, "", "is missing: the run was interrupted, or the archive is not whole")
@@ -73,6 +85,7 @@ def audit_archive(path: str, root: str) -> Report:
     claimed = _document(tree, RESULTS)
     totals: dict[str, int] = {}
     catalogue = 0
+    kept: Kept | None = None
     if manifest is not None and protocol.well_formed(manifest, findings.about(MANIFEST)):
         catalogue = len(manifest["protocol"]["catalogue"])
         cases = _cases(manifest, recorded, tree, findings)
@@ -86,7 +99,10 @@ def audit_archive(path: str, root: str) -> Report:
         expected = {PROCESSES, RESULTS, TABLES}.union(*[case.files for case in cases])
         inventory.check_files(tree, manifest["files"], expected, findings)
         inventory.check_sources(root, manifest["sources"], findings)
-    return Report(path, FAIL if findings.items else PASS, findings, totals, catalogue)
+        kept = Kept(manifest, cases, tree) if keep else None
+    report = Report(path, FAIL if findings.items else PASS, findings, totals, catalogue)
+    report.kept = kept
+    return report
 
 
 def _document(tree: Tree, name: str) -> dict[str, Any] | None:
@@ -97,10 +113,13 @@ def _document(tree: Tree, name: str) -> dict[str, Any] | None:
     if data is None:
         return None
     try:
-        return parse_document(data)
+        document = parse_document(data)
     except Malformed as problem:
         tree.findings.add(name, "", f"cannot be read: {problem}")
         return None
+    if not laid_out(data, document):
+        tree.findings.add(name, "", "is not in the study's layout: a line for each member and item, one blank a level")
+    return document
 
 
 def _cases(manifest: dict[str, Any], recorded: dict[str, Any] | None, tree: Tree, findings: Findings) -> list[Case]:

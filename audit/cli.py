@@ -1,6 +1,10 @@
 """The audit's command line: which archives, in what words, with which exit code.
 
-    python audit/audit.py DIR [DIR ...] [--json]
+    python audit/audit.py DIR [DIR ...] [--json | --explain]
+    python audit/audit.py DIR --compare OTHER [--json]
+
+--explain adds what was checked, and what the verdict means and does not mean. --compare says whether two archives are equal in
+everything but the volatile fields: exit code 0 equal, 1 different (`compare` documents it).
 
 DIR is one archive, or a folder of them at any depth. Exit codes: 0 PASS, 1 FAIL, 2 bad usage or nothing to read,
 3 UNKNOWN (an interrupted run). Over several archives a FAIL outweighs unreadable input, that an UNKNOWN, that a PASS.
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TextIO
 
-USAGE = "usage: python audit/audit.py DIR [DIR ...] [--json]"
+USAGE = "usage: python audit/audit.py DIR [DIR ...] [--json | --explain], or DIR --compare OTHER [--json]"
 MARKS = ("manifest.json", "processes.json", "results.json", "scenarios")
 IGNORED = "schemas"
 DEEPEST_FOLDER = 32
@@ -36,18 +40,28 @@ def main(arguments: list[str], root: str) -> int:
     if "-h" in arguments or "--help" in arguments:
         _print([__doc__ or USAGE], sys.stdout)
         return 0
-    as_json = "--json" in arguments
-    folders = [argument for argument in arguments if argument != "--json"]
+    if "--compare" in arguments:
+        from audit.compare import command  # noqa: PLC0415 (a start without the option is not slowed down)
+
+        code, said, complaints = command(arguments)
+        _print(complaints, sys.stderr)
+        _print(said, sys.stdout)
+        return code
+    as_json, explaining = "--json" in arguments, "--explain" in arguments
+    folders = [argument for argument in arguments if argument not in ("--json", "--explain")]
     strange = [argument for argument in folders if argument.startswith("-")]
     if strange or not folders:
         _print([f"unknown option {show(strange[0])}" if strange else "no DIR was given", USAGE], sys.stderr)
+        return UNREADABLE
+    if as_json and explaining:
+        _print(["--explain is for reading and does not go with --json", USAGE], sys.stderr)
         return UNREADABLE
     worst = 0
     reports: list[Report] = []
     problems: list[str] = []
     for folder in folders:
         problem = _unusable(folder)
-        found = [] if problem else [_guarded(path, archive, root) for path, archive in archives(folder)]
+        found = [] if problem else [_guarded(path, archive, root, explaining) for path, archive in archives(folder)]
         if not problem and not any(report.totals or report.verdict != UNKNOWN or _is_archive(report.path) for report in found):
             problem = "holds no archive: no manifest.json here or below"
         if problem:
@@ -57,7 +71,11 @@ def main(arguments: list[str], root: str) -> int:
         worst = max([worst, *codes], key=SEVERITY.index)
         reports.extend(found)
     _print(problems, sys.stderr)
-    _print(_as_json(reports, problems, worst) if as_json else _as_text(reports, folders, worst), sys.stdout)
+    if explaining:
+        from audit.explain import explain  # noqa: PLC0415 (a start without the option is not slowed down)
+
+        _print([line for report in reports for line in explain(report)], sys.stdout)
+    _print(_as_json(reports, problems, worst) if as_json else _as_text(reports, folders, worst, explaining), sys.stdout)
     return worst
 
 
@@ -101,14 +119,14 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
     return entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and entry.is_dir())
 
 
-def _guarded(path: str, archive: bool, root: str) -> Report:
+def _guarded(path: str, archive: bool, root: str, keep: bool) -> Report:
     """The report on one folder; whatever the checks did not foresee in an archive is held against it, too."""
     findings = Findings()
     if not archive:
         findings.add(".", "", "the folder holds no archive: no manifest.json here or below")
         return Report(path, UNKNOWN, findings, {}, 0)
     try:
-        return audit_archive(path, root)
+        return audit_archive(path, root, keep)
     except (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
         findings.add(".", "", f"{UNFORESEEN}: {type(error).__name__}: {show(str(error))}")
         return Report(path, FAIL, findings, {}, 0)
@@ -117,11 +135,12 @@ def _guarded(path: str, archive: bool, root: str) -> Report:
 UNFORESEEN = "the audit could not be finished, because the archive holds what no check foresaw"
 
 
-def _as_text(reports: list[Report], folders: list[str], worst: int) -> list[str]:
+def _as_text(reports: list[Report], folders: list[str], worst: int, explained: bool) -> list[str]:
     lines: list[str] = []
     for report in reports:
         name = plain(os.path.normpath(report.path))
-        lines.extend(f"{name}: {finding}" for finding in report.findings)
+        if not explained:
+            lines.extend(f"{name}: {finding}" for finding in report.findings)
         if report.left_out:
             lines.append(f"{name}: and {report.left_out} findings more")
         lines.append(_line(report, name))

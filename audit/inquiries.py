@@ -16,6 +16,7 @@ from audit.wire import deaths
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from audit.case import Case, Ran
+    from audit.journals import Record
     from audit.requests import Inquiry, Traffic
 
 
@@ -56,6 +57,21 @@ def check(case: Case, traffic: Traffic) -> None:
             case.note(f"{record.place} data.answer", f"is {answer}, but {query.place} says {query.data['answer']}")
         if answer == "applied":
             _receipt(case, inquiry)
+        if query is not None:
+            _order(case, traffic, record, query)
+
+
+def _path(record: Record) -> str:
+    return record.place.rpartition(":")[0]
+
+
+def _order(case: Case, traffic: Traffic, record: Record, query: Record) -> None:
+    """What was sent after an inquiry was recorded arrived after the query that it asked."""
+    for request in traffic.requests:
+        if _path(request.record) == _path(record) and request.record.line > record.line:
+            for arrival in request.arrivals:
+                if _path(arrival) == _path(query) and arrival.line < query.line:
+                    case.note(query.place, f"stands after the arrival of the {request.words}, which was sent later")
 
 
 def _tells(server: Ran) -> bool:

@@ -16,6 +16,7 @@ from audit.hashing import digest
 from audit.shapes import (
     COUNT,
     FLAG,
+    HEX,
     LIST,
     NAME,
     NUMBER,
@@ -49,6 +50,18 @@ def _is_halt(value: Any) -> bool:
     return bool(point) and (counts or not mark)
 
 
+def _is_commit(value: Any) -> bool:
+    return type(value) is str and len(value) == 40 and HEX.issuperset(value)
+
+
+def _is_moment(value: Any) -> bool:
+    """YYYY-MM-DDTHH:MM:SS and the zone of UTC."""
+    form = "".join(["0" if "0" <= each <= "9" else each for each in value]) if type(value) is str else ""
+    return form in ("0000-00-00T00:00:00Z", "0000-00-00T00:00:00+00:00")
+
+
+COMMIT = Kind("40 lower-case hex digits", _is_commit)
+MOMENT = Kind("a moment in UTC, in ISO 8601", _is_moment)
 MANIFEST: Shape = {
     "format": exactly("halt23.evidence"), "format_version": exactly(1), "protocol": OBJECT, "selection": OBJECT,
     "run": OBJECT, "sources": map_of(SHA), "files": map_of(OBJECT),
@@ -57,8 +70,9 @@ PROTOCOL: Shape = {"version": POSITIVE, "sha256": SHA, "catalogue": LIST, "scena
 ENTRY: Shape = {"scenario": NAME, "sha256": SHA}
 SELECTION: Shape = {"scenarios": list_of(TEXT), "complete": FLAG}
 RUN: Shape = {
-    "spawn": one_of("fork", "exec"), "jobs": POSITIVE, "cores": POSITIVE, "started_at": NAME, "wall_seconds": NUMBER,
-    "python": NAME, "implementation": NAME, "platform": NAME, "packages": map_of(NAME),
+    "spawn": one_of("fork", "exec"), "jobs": POSITIVE, "started_at": MOMENT, "wall_seconds": NUMBER, "cores": POSITIVE,
+    "python": NAME, "implementation": NAME, "platform": NAME, "file_system": optional(NAME), "packages": map_of(NAME),
+    "commit": optional(COMMIT), "clean": optional(FLAG),
 }  # fmt: skip
 PLAN: Shape = {
     "section": NAME, "name": NAME, "shows": NAME, "look_at": NAME, "counterexample": FLAG, "steps": LIST, "expected": OBJECT,
@@ -92,7 +106,8 @@ def well_formed(manifest: dict[str, Any], note: Note) -> bool:
         holds(manifest["protocol"], PROTOCOL, note, "protocol"),
         holds(manifest["selection"], SELECTION, note, "selection"),
     ]
-    holds(manifest["run"], RUN, note, "run")
+    if holds(manifest["run"], RUN, note, "run") and (manifest["run"]["commit"] is None) != (manifest["run"]["clean"] is None):
+        note("run.clean", "is known where run.commit is not, or the other way round")
     return all(parts)
 
 

@@ -31,6 +31,8 @@ SCENARIO: Shape = {
     "checks": LIST, "problems": list_of(TEXT), "verdict": VERDICT,
 }  # fmt: skip
 CHECK: Shape = {"name": NAME, "expected": OBJECT, "counts": OBJECT}
+CONTROLS = bytes([*range(10), *range(11, 32), 127])
+COUNTEREXAMPLES = "counterexamples among them: "
 TOTALS: Shape = dict.fromkeys(("scenarios", "processes", "requests", "records"), COUNT)
 
 
@@ -65,6 +67,7 @@ def _entry(entry: Any, case: Case, note: Note, place: str) -> None:
     ):
         if entry[member] != wanted:
             note(f"{place}.{member}", f"is {show(entry[member])}, expected {show(wanted)}")
+    holds(entry["expected"], COUNTS, note, f"{place}.expected")
     _counts(entry["counts"], case.counts(), note, f"{place}.counts")
     planned = [step for step in case.plan["steps"] if step["do"] == "check"]
     if len(entry["checks"]) != len(planned):
@@ -76,6 +79,7 @@ def _entry(entry: Any, case: Case, note: Note, place: str) -> None:
         for member, wanted in (("name", step["name"]), ("expected", step["counts"])):
             if check_entry[member] != wanted:
                 note(f"{where}.{member}", f"is {show(check_entry[member])}, but the protocol has {show(wanted)}")
+        holds(check_entry["expected"], COUNTS, note, f"{where}.expected")
         _counts(check_entry["counts"], case.checkpoints.get(step["name"], (0, 0, 0, 0)), note, f"{where}.counts")
 
 
@@ -93,8 +97,8 @@ def check_tables(data: bytes, cases: list[Case], note: Note) -> None:
     except UnicodeDecodeError as error:
         note("", f"is not UTF-8 at byte {error.start + 1}")
         return
-    if data.startswith(b"\xef\xbb\xbf") or b"\r" in data or b"\0" in data or not data.endswith(b"\n"):
-        note("", "has a byte order mark, a carriage return or a NUL, or does not end with a newline")
+    if data.startswith(b"\xef\xbb\xbf") or data.translate(None, CONTROLS) != data or not data.endswith(b"\n"):
+        note("", "has a byte order mark or a control character, or does not end with a newline")
     rows = [(number, line) for number, line in enumerate(lines, 1) if line.lstrip().startswith("|") and "`" in line]
     found: list[str] = []
     names = [case.plan["name"] for case in cases]
@@ -107,8 +111,8 @@ def check_tables(data: bytes, cases: list[Case], note: Note) -> None:
             continue
         found.append(name)
         wanted = [str(count) for count in cases[at].counts()]
-        if cells[1:5] != wanted:
-            note(f"tables.md:{number}", f"has the counts {show(cells[1:5])}, but the journals have {show(wanted)}")
+        if cells[1:] != wanted:
+            note(f"tables.md:{number}", f"has the counts {show(cells[1:])}, but the journals have {show(wanted)}")
         if ("counterexample" in cells[0].lower()) != cases[at].plan["counterexample"]:
             note(f"tables.md:{number}", "names a counterexample where there is none, or does not name one")
     if found != names:
@@ -129,3 +133,6 @@ def _sums(lines: list[tuple[int, str]], cases: list[Case], note: Note) -> None:
         for noun, count in zip((" scenarios", " child processes", " requests"), wanted, strict=True):
             if line.partition(noun)[0].split(" ")[-1] != str(count):
                 note(f"tables.md:{number}", f"says {show(line)}, but the archive has {count}{noun}")
+        told, wrong = line.partition(COUNTEREXAMPLES)[2], sum(case.plan["counterexample"] for case in part)
+        if COUNTEREXAMPLES in line and told.partition(";")[0] != str(wrong):
+            note(f"tables.md:{number}", f"says {show(line)}, but {wrong} of the scenarios are counterexamples")

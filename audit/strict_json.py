@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 LONGEST_INTEGER = 20
 SHOWN = 60
+OPENING, CLOSING = ("{", "["), ("}", "]")
 
 
 class Malformed(Exception):
@@ -63,13 +64,15 @@ try:
     _scan = make_scanner(_Context())  # type: ignore[arg-type, unused-ignore]
     # No markers, no default, this way of quoting, no indent, these separators, sorted members, none skipped, no NaN.
     _make: Any = make_encoder(None, None, encode_basestring_ascii, None, ":", ",", True, False, False)  # type: ignore[arg-type, unused-ignore]
+    # The same with a blank behind colons and the members as they stand, which is a laid out text without its line breaks.
+    _flat: Any = make_encoder(None, None, encode_basestring_ascii, None, ": ", ",", False, False, False)  # type: ignore[arg-type, unused-ignore]
 except (ImportError, TypeError):
     from json import JSONDecoder
     from json.encoder import encode_basestring_ascii
 
     _decoder = JSONDecoder(object_pairs_hook=_members, parse_float=_number, parse_int=_integer, parse_constant=_constant)
     _scan = _decoder.scan_once  # type: ignore[attr-defined, unused-ignore]
-    _make = None
+    _make = _flat = None
 
 
 def parse(data: bytes) -> dict[str, Any]:
@@ -92,6 +95,8 @@ def parse(data: bytes) -> dict[str, Any]:
         raise Malformed("it is nested too deeply") from None
     except ValueError as error:
         raise Malformed(f"it is not JSON: {ascii(str(error))[1:-1][: SHOWN * 2]}") from None
+    except SystemError:  # Python 3.11's scanner finds no words where the json package was not loaded
+        raise Malformed("it is not JSON") from None
     if end != len(text):
         raise Malformed(f"something follows the object, at character {end}")
     members: dict[str, Any] = value
@@ -107,6 +112,22 @@ def parse_document(data: bytes) -> dict[str, Any]:
     return parse(data[:-1])
 
 
+def laid_out(data: bytes, value: dict[str, Any]) -> bool:
+    """Whether a document has the study's layout: a line for each member and item, one blank of indentation a level."""
+    lines = data[:-1].decode("ascii").split("\n")
+    stripped = [line.lstrip(" ") for line in lines]
+    depth = 0
+    for line, text in zip(lines, stripped, strict=True):
+        if text[:1] in CLOSING:
+            depth -= 1
+        if len(line) - len(text) != depth:
+            return False
+        if text[-1:] in OPENING:
+            depth += 1
+    flat = "".join(stripped)
+    return flat == ("".join(_flat(value, 0)) if _flat is not None else _encode(value, ": ", False))
+
+
 def encode(value: Any) -> str:
     """The canonical text of a value: ASCII, sorted members, no blanks."""
     try:
@@ -115,15 +136,16 @@ def encode(value: Any) -> str:
         raise Malformed("it is nested too deeply") from None
 
 
-def _encode(value: Any) -> str:
+def _encode(value: Any, colon: str = ":", in_order: bool = True) -> str:
     kind = type(value)
     if kind is str:
         return str(encode_basestring_ascii(value))
     if kind is dict:
         quote = encode_basestring_ascii
-        return "{" + ",".join([f"{quote(name)}:{_encode(value[name])}" for name in sorted(value)]) + "}"
+        names = sorted(value) if in_order else value
+        return "{" + ",".join([f"{quote(name)}{colon}{_encode(value[name], colon, in_order)}" for name in names]) + "}"
     if kind is list:
-        return "[" + ",".join([_encode(item) for item in value]) + "]"
+        return "[" + ",".join([_encode(item, colon, in_order) for item in value]) + "]"
     if value is None:
         return "null"
     if kind is bool:

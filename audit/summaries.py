@@ -9,7 +9,7 @@ from __future__ import annotations
 from audit.case import label
 from audit.findings import show
 from audit.shapes import COUNT, holds
-from audit.strict_json import Malformed, parse_document
+from audit.strict_json import Malformed, encode, parse_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,12 +28,16 @@ CODES = {12: ("unknown",), 11: ("conflict",), 15: ("refused",), 10: ("unavailabl
 
 def printed(process: Ran, note: Note) -> dict[str, Any] | None:
     """The one JSON line that a process printed."""
+    place = f"processes.json {label(process)}.stdout"
     try:
-        return parse_document(process["stdout"].encode("utf-8", "surrogatepass"))
+        said = parse_document(process["stdout"].encode("utf-8", "surrogatepass"))
     except Malformed as problem:
-        place = f"processes.json {label(process)}.stdout"
         note(place, f"{show(process['stdout'])} is not the one JSON line that was expected: {problem}")
         return None
+    text = "{" + ", ".join([f"{encode(name)}: {encode(value)}" for name, value in said.items()]) + "}\n"
+    if text != process["stdout"]:
+        note(place, f"{show(process['stdout'])} is not in the one form that its values have, {show(text)}")
+    return said
 
 
 def hold_silence(process: Ran, note: Note, who: str = "a process that died") -> None:

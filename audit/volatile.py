@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from audit.findings import Note
 
 READY = "READY 127.0.0.1:"
+VOLATILE: dict[str, tuple[str, ...]] = {
+    "processes.json": ("substitutions", "ready", "stderr", "pid", "started_seconds", "ended_seconds", "resources"),
+    "manifest.json": ("run",),
+}
+"""The members that differ from run to run, file by file; the same as evidence/README.md marks."""
+VOLATILE_HASHES = ("processes.json",)
+"""The files whose size and hash in the manifest do so too."""
 
 
 def check_ports(case: Case) -> None:

@@ -5,10 +5,8 @@ and renamed, so that a run that dies before leaves a directory that nobody can t
 """
 
 import hashlib
-import importlib.metadata
 import json
 import os
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,7 +19,6 @@ from scenarios.report import tables
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
-_PACKAGES = ("aiohttp", "psutil", "rich")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +30,7 @@ class RunFacts:
     started_at: str
     wall_seconds: float
     clock_zero: float
+    provenance: Mapping[str, Any]
 
 
 def write(
@@ -106,13 +104,9 @@ def _manifest(out: Path, selected: Sequence[Scenario], sources: Mapping[str, str
         "run": {
             "spawn": facts.spawn,
             "jobs": facts.jobs,
-            "cores": os.cpu_count(),
             "started_at": facts.started_at,
             "wall_seconds": facts.wall_seconds,
-            "python": platform.python_version(),
-            "implementation": platform.python_implementation(),
-            "platform": platform.platform(),
-            "packages": {name: importlib.metadata.version(name) for name in _PACKAGES},
+            **facts.provenance,
         },
         "sources": dict(sources),
         "files": {path.relative_to(out).as_posix(): _file(path) for path in sorted(out.rglob("*")) if path.is_file()},

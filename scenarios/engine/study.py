@@ -19,6 +19,7 @@ from typing import TextIO
 from outbox.errors import BadInput
 from scenarios.engine import evidence
 from scenarios.engine.progress import Progress, shown
+from scenarios.engine.provenance import provenance
 from scenarios.engine.runner import ScenarioResult, ScenarioRunner
 from scenarios.engine.sources import source_hashes
 from scenarios.engine.steps import Bounds
@@ -97,6 +98,7 @@ def _make_fresh(out: Path) -> None:
 
 async def _run(scenarios: Sequence[Scenario], options: StudyOptions, stream: TextIO) -> StudyResult:
     sources = source_hashes(ROOT)
+    told = provenance(ROOT, options.out)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     clock_zero = time.monotonic()
     with _stoppable() as stopped_by, shown(len(scenarios), stream) as progress:
@@ -111,7 +113,7 @@ async def _run(scenarios: Sequence[Scenario], options: StudyOptions, stream: Tex
         wall_seconds = time.monotonic() - clock_zero
         if source_hashes(ROOT) != sources:
             raise EvidenceIncomplete(f"the sources in {ROOT} changed while the study ran; run again into a new directory")
-        facts = evidence.RunFacts(options.spawn, options.jobs, started_at, round(wall_seconds, 3), clock_zero)
+        facts = evidence.RunFacts(options.spawn, options.jobs, started_at, round(wall_seconds, 3), clock_zero, told)
         evidence.write(options.out, results, scenarios, sources, facts)
     return StudyResult(tuple(results), wall_seconds)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from audit.archive import Report, audit_archive
 from tests.audit import forge
 from tests.audit.catalogue import catalogue
 from tests.audit.play import study
-from tests.audit.real import Whole
+from tests.audit.real import Whole, freeze
 
 PINS = dict(audit.expectations.PROTOCOLS)
 Audit = Callable[[Path], Report]
@@ -57,11 +56,7 @@ def run(tmp_path: Path, archive: forge.Archive) -> Path:
 @pytest.fixture(scope="session")
 def frozen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sources as they are now: whoever edits the checkout while the tests run does not disturb them."""
-    root = tmp_path_factory.mktemp("frozen")
-    for name in ("outbox", "receivers", "scenarios"):
-        shutil.copytree(forge.REPOSITORY / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(forge.REPOSITORY / "run.py", root)
-    return root
+    return freeze(tmp_path_factory.mktemp("frozen"))
 
 
 @pytest.fixture(scope="session")

@@ -70,7 +70,8 @@ class Archive:
         self.tables: str | None = None
         self.run: dict[str, Any] = {
             "spawn": "fork", "jobs": 1, "cores": 2, "started_at": "2026-01-01T00:00:00Z", "wall_seconds": 1.5,
-            "python": "3.11.7", "implementation": "CPython", "platform": "Linux", "packages": {"aiohttp": "3.10.0"},
+            "python": "3.11.7", "implementation": "CPython", "platform": "Linux", "file_system": "ext4",
+            "packages": {"aiohttp": "3.10.0", "attrs": "26.1.0"}, "commit": "0123456789abcdef" * 2 + "01234567", "clean": True,
         }  # fmt: skip
 
     def copy(self) -> Archive:

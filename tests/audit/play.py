@@ -105,7 +105,7 @@ class Play:
         key = arguments["--key"]
         told = {"key": key, "route": arguments["--route"], "body": payload(body), "fingerprint": sha(body)}
         self.append("outbox/intentions", "intention", key, **told)
-        return json.dumps({"intention": key, "created": True}, separators=(",", ":")) + "\n"
+        return json.dumps({"intention": key, "created": True}) + "\n"
 
     def dispatch(self, halts: bool) -> str:
         self.archive.extra[f"{self.folder}outbox/dispatcher.lock"] = b""
@@ -140,7 +140,7 @@ class Play:
             tally["delivered"] += 1
             self.append("outbox/history", "history", key, question=told["body"], answer=payload(result))
             tally["history_added"] += 1
-        return json.dumps(tally, separators=(",", ":")) + "\n"
+        return json.dumps(tally) + "\n"
 
     def arrive(self, key: str, attempt: str | None, told: dict[str, Any]) -> tuple[int, bool, bytes]:
         arrivals, effects = self.journal("receiver/arrivals"), self.journal("receiver/effects")

@@ -8,13 +8,27 @@ the archive, so that a part that nobody edited is a valid archive of a selection
 from __future__ import annotations
 
 import json
+import shutil
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from tests.audit.forge import COUNTED, Record, journal_bytes, sha
+from tests.audit.forge import COUNTED, REPOSITORY, Record, journal_bytes, sha
 
 TYPE_OF = {"effects": "effect", "receipts": "receipt", "history": "history", "arrivals": "arrival"}
+
+
+def document(value: Any) -> bytes:
+    """A JSON document in the layout in which the study writes it."""
+    return json.dumps(value, indent=1).encode() + b"\n"
+
+
+def freeze(root: Path, checkout: Path = REPOSITORY) -> Path:
+    """A copy of the sources as they are now: whoever edits the checkout meanwhile does not disturb an audit against it."""
+    for name in ("outbox", "receivers", "scenarios"):
+        shutil.copytree(checkout / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(checkout / "run.py", root)
+    return root
 
 
 class Whole:
@@ -95,8 +109,8 @@ class Part:
             rows.append(f"\n{len(chosen)} scenarios, {processes} child processes, {requests} requests.\n")
         return "\n".join(rows) + "\n"
 
-    def files(self) -> dict[str, bytes]:
-        """Every file but the manifest; the conveniences say what the journals say."""
+    def told(self) -> dict[str, bytes]:
+        """The conveniences: they say what the journals say."""
         for entry in self.results:
             entry["counts"] = self._counts(entry["scenario"])
         main = {path: records for path, records in self.journals.items() if "/checkpoints/" not in path}
@@ -107,25 +121,32 @@ class Part:
             "records": sum(map(len, main.values())),
         }
         results = {"format": "halt23.results", "format_version": 1, "scenarios": self.results, "totals": totals}
-        processes = {"format": "halt23.processes", "format_version": 1, "processes": self.processes}
+        return {"results.json": document({**results, "verdict": "PASS"}), "tables.md": self._tables().encode()}
+
+    def files(self) -> dict[str, bytes]:
+        """Every file but the manifest."""
         found = {path: journal_bytes(Path(path).stem, records) for path, records in self.journals.items()}
-        found["results.json"] = json.dumps({**results, "verdict": "PASS"}).encode() + b"\n"
-        found["processes.json"] = json.dumps(processes).encode() + b"\n"
-        found["tables.md"] = self._tables().encode()
-        return found | self.extra
+        processes = {"format": "halt23.processes", "format_version": 1, "processes": self.processes}
+        return {**found, "processes.json": document(processes), **self.told(), **self.extra}
+
+    def manifest(self, files: dict[str, bytes]) -> dict[str, Any]:
+        whole = self.whole.manifest
+        plans = whole["protocol"]["scenarios"]
+        chosen = [plan for plan in plans if f"{plan['section']}/{plan['name']}" in self.names]
+        changed = {
+            "protocol": {**whole["protocol"], "scenarios": chosen},
+            "selection": {"scenarios": self.names, "complete": len(self.names) == len(whole["protocol"]["catalogue"])},
+            "files": {path: {"bytes": len(data), "sha256": sha(data)} for path, data in sorted(files.items())},
+        }
+        return {**whole, **changed}
+
+    def sealed(self) -> dict[str, bytes]:
+        """Every file, the manifest last."""
+        files = self.files()
+        return {**files, "manifest.json": document(self.manifest(files))}
 
     def write(self, folder: Path) -> Path:
-        files = self.files()
-        for path, data in files.items():
+        for path, data in self.sealed().items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(data)
-        rest = {
-            **{name: self.whole.manifest[name] for name in ("format", "format_version", "run", "sources")},
-            "selection": {"scenarios": self.names, "complete": len(self.names) == len(self.whole.names)},
-            "files": {path: {"bytes": len(data), "sha256": sha(data)} for path, data in files.items()},
-        }
-        whole = self.whole.manifest["protocol"]
-        chosen = [plan for plan in whole["scenarios"] if f"{plan['section']}/{plan['name']}" in self.names]
-        manifest = {"protocol": {**whole, "scenarios": chosen}, **rest}
-        (folder / "manifest.json").write_text(json.dumps(manifest) + "\n")
         return folder

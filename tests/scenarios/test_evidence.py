@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from scenarios.model import catalogue_data, protocol_sha256
 from tests.support import ROOT
 
 STUDY = ROOT / "evidence" / "study"
+DIRECT = ("aiohttp", "psutil", "rich", "yarl")
 RUN_AGAIN = "run the study again: rm -r evidence/study && python run.py --out evidence/study, and commit it with the sources"
 
 # The members that differ from run to run, file by file. The only such list here; it is held against evidence/README.md below.
@@ -99,12 +101,26 @@ def test_the_comparison_sees_a_change_of_one_steady_byte(runs: Mapping[str, Path
     assert steady(tmp_path, "processes.json") != steady(runs["fork-2"], "processes.json")
 
 
+def head() -> str | None:
+    """The commit that is checked out; None in sources that are no checkout."""
+    try:
+        told = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return told.stdout.strip()
+
+
 def test_the_run_says_how_it_was_made(runs: Mapping[str, Path]) -> None:
+    commit = head()
     for name, out in runs.items():
         facts = json.loads((out / "manifest.json").read_text())["run"]
         assert f"{facts['spawn']}-{facts['jobs']}" == name
         assert facts["wall_seconds"] > 0
-        assert set(facts["packages"]) == {"aiohttp", "psutil", "rich"}
+        assert {name: facts["packages"][name] for name in DIRECT} == {name: version(name) for name in DIRECT}
+        assert facts["packages"].keys() >= {"multidict", "markdown-it-py"}, "what the direct packages need is left out"
+        assert all(version(name) == told for name, told in facts["packages"].items())
+        assert (facts["commit"], facts["clean"] is None) == (commit, commit is None)
+        assert facts["file_system"] is None or facts["file_system"]
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", facts["started_at"])
 
 

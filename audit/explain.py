@@ -1,0 +1,175 @@
+"""`--explain`: what the audit of an archive looked at, with this archive's numbers, and what its verdict means.
+
+The walk follows the archive from its files to its counts, one paragraph for each group of checks. A FAIL is told by the
+promises that the findings break. The numbers are counted here from what was read; nothing here judges.
+"""
+
+from __future__ import annotations
+
+import os
+
+from audit.case import HALTED
+from audit.findings import FAIL, UNKNOWN, plain
+from audit.promises import broken
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from audit.archive import Kept, Report
+
+WIDTH = 100
+SHOWN = 5
+"""As many findings of one promise are told in full."""
+
+MEANS = (
+    "every promise above was looked at, and nothing was found against any: the archive is complete, it agrees with itself "
+    "in every record and every sum, and each scenario came to the counts that were declared, by the protocol and "
+    "by the audit's own table. The audit shares no code with the programs that made the archive: for both to be "
+    "wrong in the same way, the same mistake must have been made twice."
+)
+MEANS_NOT = (
+    "that nobody made it up. Whoever rebuilds a whole consistent archive, journals, checksums and manifest, is not caught "
+    "by it. Against that there is only a run of your own: python run.py --out DIR, then --compare.",
+    "that the run happened on the machine, at the time and at the commit that the manifest names. Those fields are volatile: "
+    "they are held for their form, and pids, ports and clock readings for their order, but nothing vouches for them.",
+    "that power loss would come out the same. A process died; what it had handed to the kernel was still there afterwards.",
+    "that other receivers, networks or machines behave so. The receivers teach, and the network is the loopback.",
+    "that a counterexample is right: there the wrong count is the declared one.",
+    "that the outbox is free of faults: the declared scenarios are all that was run.",
+)
+
+
+def explain(report: Report) -> list[str]:
+    """The explanation of the report on one archive, in lines of ASCII."""
+    name = plain(os.path.normpath(report.path))
+    lines = _heading(f"What was checked in {name}")
+    if report.kept is None:
+        lines += _wrapped(
+            "Nothing beyond a first look: without a manifest.json in its form there is nothing to hold the rest against."
+        )
+    else:
+        numbers = _numbers(report.kept)
+        for paragraph in WALK:
+            lines += _wrapped(paragraph.format_map(numbers))
+    lines += _verdict(report, name)
+    return lines
+
+
+WALK = (
+    "Files. {files} with {bytes} bytes. The hashes of all were computed anew and held against the {listed} of the manifest: "
+    "none may be missing, changed or surplus. {sources} of the run were held against this checkout: the code that ran must "
+    "be the code that you see.",
+    "Plan. Protocol version {version} with {catalogue}, whose hash the audit has pinned: no plan may be changed after the "
+    "fact. {scenarios} ran ({wrong} of them counterexamples), with {steps}.",
+    "Processes. {processes}, each held twice, against the step that started it and against the audit's own table: name, "
+    "command, fault, end. {halted} halted with code 23, at {points}; each must have been armed there, and have left its "
+    "witness line. {killed} were killed, {paused} paused. Pids, ports and clock readings differ from run to run, and must "
+    "still fit the order of the steps.",
+    "Journals. {journals} with {records}. Each record must be in its one form, with the checksum of its bytes and of the "
+    "record before: none may be changed, moved, taken out or put in. {torn}, allowed only where a fault that tears was "
+    "fired last. {checks}: what was there in the middle must be the beginning of what was there at the end.",
+    "Sender. {intention}, {attempt}, {outcome}, {receipt}, {history}. Each pass was played again from its journals: what "
+    "the policy allows, in that order; no attempt without an intention, no receipt without its attempt, no history without "
+    "its receipt. The tally that it printed and its exit code must follow.",
+    "Receiver. {arrival}, {answer}, {effect}, {key}, {query}. Each answer must be the one that this kind of receiver owes "
+    "to what it remembered at that moment, and each effect must have the arrival that caused it.",
+    "Wire. {exchange} through a relay, {request} of bare clients. What one side sent must be what the other received: keys, "
+    "fingerprints, attempts, and results by their hash. A fault on the way must have broken what it breaks, at its place, "
+    "and nothing else.",
+    "Counts. {effects} effects, {receipts} receipts, {completed} history records, {arrivals} arrivals, counted anew from "
+    "the journals alone. Scenario by scenario they must be those of the protocol, of the audit's own table, of results.json "
+    "and of the rows of tables.md.",
+)
+"""One paragraph for each group of checks; in braces what `_numbers` counts."""
+RECORDS = {
+    "intention": ("intentions", "intention", "intentions"),
+    "attempt": ("attempts", "attempt", "attempts"),
+    "outcome": ("attempts", "outcome", "outcomes"),
+    "receipt": ("receipts", "receipt", "receipts"),
+    "history": ("history", "history record", "history records"),
+    "arrival": ("arrivals", "arrival", "arrivals"),
+    "answer": ("arrivals", "answer", "answers"),
+    "effect": ("effects", "effect", "effects"),
+    "key": ("keys", "key kept apart", "keys kept apart"),
+    "query": ("arrivals", "status query", "status queries"),
+    "exchange": ("exchanges", "exchange", "exchanges"),
+    "request": ("requests", "request", "requests"),
+}
+"""Types of records, the journal of each, and how one and several are called."""
+INTERRUPTED = (
+    "manifest.json is written last, complete or not at all. Where it is missing the run was interrupted, or the archive is not "
+    "whole. What lies there may be right, and is no evidence. Run again into a new directory."
+)
+FAILED = "An archive that fails is no evidence. One finding is enough; begin with the first, others often follow from it."
+
+
+def _verdict(report: Report, name: str) -> list[str]:
+    if report.verdict == UNKNOWN:
+        return [*_heading(f"UNKNOWN {name}"), *_wrapped(INTERRUPTED)]
+    if report.verdict == FAIL:
+        lines = _heading(f"FAIL {name}: what was found, by the promise that it breaks")
+        for promise, findings in broken(report.findings):
+            lines += _wrapped(f"{promise} ({_count(len(findings), 'finding')}):")
+            lines += [f"    {finding}" for finding in findings[:SHOWN]]
+            if len(findings) > SHOWN:
+                lines.append(f"    and {len(findings) - SHOWN} more")
+        return [*lines, *_wrapped(FAILED), "", "A PASS would not mean:", *_meanings()]
+    return [*_heading(f"PASS {name}"), *_wrapped(f"PASS means: {MEANS}"), "", "PASS does not mean:", *_meanings()]
+
+
+def _meanings() -> list[str]:
+    return [line for sentence in MEANS_NOT for line in _wrapped(f"- {sentence}", "  ")]
+
+
+def _numbers(kept: Kept) -> dict[str, str | int]:
+    """The numbers of one archive, by the words of `WALK` and `RECORDS`."""
+    manifest, cases, sizes = kept.manifest, kept.cases, kept.tree.sizes
+    journals = [journal for case in cases for store in case.stores.values() for journal in store.journals.values()]
+    steps = [step for case in cases for step in case.plan["steps"]]
+    ran = [process for case in cases for process in case.processes]
+    halted = [process for process in ran if process["exit_code"] == HALTED]
+    points = {process["fault"]["point"] for process in halted if process["fault"]}
+    found: dict[str, str | int] = {
+        "files": _count(len(sizes), "file"),
+        "bytes": sum(sizes.values()),
+        "listed": len(manifest["files"]),
+        "sources": _count(len(manifest["sources"]), "source"),
+        "version": manifest["protocol"]["version"],
+        "catalogue": _count(len(manifest["protocol"]["catalogue"]), "scenario"),
+        "scenarios": _count(len(cases), "scenario"),
+        "wrong": sum(case.plan["counterexample"] for case in cases),
+        "steps": _count(len(steps), "step"),
+        "processes": _count(len(ran), "process", "processes"),
+        "halted": len(halted),
+        "points": _count(len(points), "fault point"),
+        "killed": sum(process["signal"] is not None for process in ran),
+        "paused": sum(process["pause"] is not None for process in ran),
+        "journals": _count(len(journals), "journal"),
+        "records": _count(sum(len(journal.ends) for journal in journals), "record"),
+        "torn": _count(sum(bool(journal.tail) for journal in journals), "torn tail"),
+        "checks": _count(sum(step["do"] == "check" for step in steps), "checkpoint"),
+    }
+    for word, (name, singular, plural) in RECORDS.items():
+        found[word] = _count(sum(len(journal.of(word)) for journal in journals if journal.name == name), singular, plural)
+    for column, word in enumerate(("effects", "receipts", "completed", "arrivals")):
+        found[word] = sum(case.counts()[column] for case in cases)
+    return found
+
+
+def _count(number: int, noun: str, plural: str = "") -> str:
+    return f"1 {noun}" if number == 1 else f"{number} {plural or noun + 's'}"
+
+
+def _heading(text: str) -> list[str]:
+    return ["", text, "-" * min(len(text), WIDTH)]
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    """A paragraph in lines of at most WIDTH characters."""
+    lines, line = [], ""
+    for word in text.split():
+        if line and len(line) + 1 + len(word) > WIDTH:
+            lines.append(line)
+            line = indent + word
+        else:
+            line = f"{line} {word}" if line.strip() else line + word
+    return [*lines, line]
