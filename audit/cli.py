@@ -193,9 +193,9 @@ def _as_json(reports: list[Report], problems: list[str], worst: int) -> list[str
     return [encode(document)]
 
 
-def _print(lines: list[str], stream: TextIO) -> None:
-    """Print and flush; a reader who has gone away, or a full disk, does not change the verdict."""
-    if not lines:
+def _print(lines: list[str], stream: TextIO | None) -> None:
+    """Print and flush; a closed stream, a reader who has gone away, or a full disk does not change the verdict."""
+    if not lines or stream is None:
         return
     text = "\n".join(lines) + "\n"
     try:

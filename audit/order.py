@@ -31,6 +31,7 @@ def _serial(traffic: Traffic) -> list[Request]:
 
 def check(case: Case, traffic: Traffic) -> None:
     """Hold the order of arrivals and answers against the order in which the requests were begun."""
+    _one_after_the_other(case, traffic)
     latest: dict[str, Request] = {}
     for request in _serial(traffic):
         for arrival in request.arrivals[:1]:
@@ -44,6 +45,22 @@ def check(case: Case, traffic: Traffic) -> None:
             elif before.heard() and answer is not None and answer.line > arrival.line:
                 late = f"stands after the arrival of the {request.words}"
                 case.note(answer.place, f"{late}, though the sender of the {before.words} had this answer before")
+
+
+def _one_after_the_other(case: Case, traffic: Traffic) -> None:
+    """A dispatcher sends its next request, and a relay its second copy, only after the answer to the one before."""
+    previous: dict[int, Request] = {}
+    for request in traffic.requests:
+        before = previous.get(id(request.process)) if request.attempt is not None and request.process else None
+        if request.process:
+            previous[id(request.process)] = request
+        said = {answer.id: answer for answer in request.answers}
+        pairs = [(said.get(first.id), second) for first, second in zip(request.arrivals, request.arrivals[1:], strict=False)]
+        if before is not None and before.heard():
+            pairs += [(before.answer(), arrival) for arrival in request.arrivals[:1]]
+        for answer, arrival in pairs:
+            if answer is not None and _path(answer) == _path(arrival) and answer.line > arrival.line:
+                case.note(answer.place, f"stands after {arrival.place}, which was sent only when this answer had come")
 
 
 def bounds(case: Case, step: int) -> dict[str, Bounds]:

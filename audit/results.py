@@ -2,7 +2,7 @@
 
 Counts, checks and totals are compared with the ones that were re-derived; sentences with the protocol; verdicts and
 problems must be those of a run in which everything came out as declared. The rows of `tables.md` are read cell by
-cell; what stands around the tables is not looked at.
+cell, so that a wrong count is told as one, and the whole file line by line (`audit.tables`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from audit.expectations.words import COUNTED
 from audit.findings import show
 from audit.protocol import COUNTS
 from audit.shapes import COUNT, FLAG, LIST, NAME, OBJECT, TEXT, exactly, holds, list_of, one_of
+from audit.tables import hold_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ def check_tables(data: bytes, cases: list[Case], note: Note) -> None:
     _sums(
         [(number, line) for number, line in enumerate(lines, 1) if " child processes" in line and "|" not in line], cases, note
     )
+    hold_lines(lines, cases, note)
 
 
 def _sums(lines: list[tuple[int, str]], cases: list[Case], note: Note) -> None:

@@ -119,6 +119,8 @@ def _outcome(case: Case, request: Request, outcome: Record) -> None:
         for server in _servers(case, request):
             case.note(outcome.place, f"says {reason}, but {label(server)} was listening")
         return
+    if answer is None and request.exchange is None and status is not None:
+        case.note(outcome.place, f"has the status {status}, but no receiver answered the {request.words}")
     if reason not in ANSWERED or request.exchange is not None:
         return
     if answer is None:

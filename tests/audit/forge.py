@@ -57,6 +57,14 @@ def journal_bytes(name: str, records: list[Record]) -> bytes:
     return "".join(lines).encode()
 
 
+TABLE_HEAD = ("| Scenario | Receiver effects | Receipts | Complete history records | Arrivals |", "|---|---|---|---|---|")
+INTRODUCTION = (
+    "A dispatcher sends an intention, gets the response and dies before it can write the receipt. Recovery sends "
+    "again, with the same key and the same bytes. Whether that applies the operation twice is decided at the "
+    "receiver."
+)
+
+
 class Archive:
     """An archive as values."""
 
@@ -100,14 +108,7 @@ class Archive:
             "records": sum(map(len, main.values())),
         }
         self.results.setdefault("verdict", "PASS")
-        rows = ["# Tables", "", "| scenario | effects | receipts | history | arrivals |", "|---|---|---|---|---|"]
-        for entry in self.results["scenarios"]:
-            note = " (counterexample)" if entry["counterexample"] else ""
-            cells = " | ".join(str(entry["counts"][name]) for name in COUNTED)
-            rows.append(f"| `{entry['scenario'].split('/')[1]}`{note} | {cells} |")
-        sums = f"{len(self.selection)} scenarios, {len(self.processes)} child processes, {requests} requests."
-        rows.extend(["", sums, "", "## Altogether", "", sums])
-        self.tables = "\n".join(rows) + "\n"
+        self.tables = tables(self.results["scenarios"], self.processes, {"delivery": INTRODUCTION})
 
     def files(self) -> dict[str, bytes]:
         """Every file but the manifest."""
@@ -142,6 +143,28 @@ class Archive:
         manifest = self.manifest(files)
         (folder / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
         return folder
+
+
+def tables(entries: list[dict[str, Any]], processes: list[dict[str, Any]], introductions: dict[str, str]) -> str:
+    """`tables.md` as the study lays it out, from the entries of results.json and the records of processes.json."""
+    lines = ["# Scenario tables", ""]
+    for section in dict.fromkeys(entry["scenario"].split("/")[0] for entry in entries):
+        chosen = [entry for entry in entries if entry["scenario"].startswith(f"{section}/")]
+        lines += [f"## {section.capitalize()}", "", introductions[section], "", *TABLE_HEAD]
+        for entry in chosen:
+            mark = " (counterexample)" if entry["counterexample"] else ""
+            cells = " | ".join(str(entry["counts"][name]) for name in COUNTED)
+            lines.append(f"| `{entry['scenario'].split('/')[1]}`: {entry['shows']}{mark} | {cells} |")
+        lines += ["", _sums(chosen, processes), ""]
+    return "\n".join([*lines, "## Altogether", "", _sums(entries, processes), ""])
+
+
+def _sums(entries: list[dict[str, Any]], processes: list[dict[str, Any]]) -> str:
+    names = [entry["scenario"] for entry in entries]
+    wrong = sum(bool(entry["counterexample"]) for entry in entries)
+    started = sum(process.get("scenario") in names for process in processes)
+    requests = sum(entry["counts"]["arrivals"] for entry in entries)
+    return f"{len(names)} scenarios, counterexamples among them: {wrong}; {started} child processes, {requests} requests."
 
 
 def reseal(folder: Path) -> None:

@@ -13,7 +13,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from tests.audit.forge import COUNTED, REPOSITORY, Record, journal_bytes, sha
+from tests.audit.forge import COUNTED, REPOSITORY, Record, journal_bytes, sha, tables
 
 TYPE_OF = {"effects": "effect", "receipts": "receipt", "history": "history", "arrivals": "arrival"}
 
@@ -40,6 +40,8 @@ class Whole:
         self.processes = json.loads((folder / "processes.json").read_text())["processes"]
         self.results = json.loads((folder / "results.json").read_text())["scenarios"]
         self.names: list[str] = self.manifest["selection"]["scenarios"]
+        lines = (folder / "tables.md").read_text().split("\n")
+        self.introductions = {line[3:].lower(): lines[at + 2] for at, line in enumerate(lines) if line.startswith("## ")}
         self._parts: dict[str, Part] = {}
 
     def part(self, *names: str) -> Part:
@@ -96,18 +98,7 @@ class Part:
         return found
 
     def _tables(self) -> str:
-        rows: list[str] = []
-        sections = list(dict.fromkeys(name.split("/")[0] for name in self.names))
-        for section in [*sections, ""]:
-            chosen = [r for r in self.results if r["scenario"].startswith(section + "/" if section else "")]
-            for entry in chosen if section else []:
-                note = " (counterexample)" if entry["counterexample"] else ""
-                cells = " | ".join(str(entry["counts"][name]) for name in COUNTED)
-                rows.append(f"| `{entry['scenario'].split('/')[1]}`{note} | {cells} |")
-            processes = sum(str(p.get("scenario")).startswith(section) for p in self.processes)
-            requests = sum(entry["counts"]["arrivals"] for entry in chosen)
-            rows.append(f"\n{len(chosen)} scenarios, {processes} child processes, {requests} requests.\n")
-        return "\n".join(rows) + "\n"
+        return tables(self.results, self.processes, self.whole.introductions)
 
     def told(self) -> dict[str, bytes]:
         """The conveniences: they say what the journals say."""

@@ -311,11 +311,11 @@ def test_other_sources(compare: Command, run: Path, other: Path) -> None:
 
 def test_results_and_tables(compare: Command, run: Path, other: Path) -> None:
     edit_json(other / "results.json", lambda value: value["scenarios"][0]["counts"].update(effects=2))
-    (other / "tables.md").write_text((other / "tables.md").read_text().replace("# Tables", "# Table"))
+    (other / "tables.md").write_text((other / "tables.md").read_text().replace("# Scenario tables", "# Scenario table"))
     lines = differences(compare, run, other)
     assert lines == [
         f"{KEYED}: results.json counts.effects: is 1 in RUN, but 2 in OTHER",
-        "tables.md: line 1: is '# Tables' in RUN, but '# Table' in OTHER",
+        "tables.md: line 1: is '# Scenario tables' in RUN, but '# Scenario table' in OTHER",
     ]
 
 

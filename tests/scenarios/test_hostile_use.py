@@ -1,4 +1,4 @@
-"""What a hostile or unlucky user does to the programs: closed and full outputs, special files, hosts hidden in routes, early stops."""
+"""What a hostile or unlucky user does: closed and full outputs, special files, hosts hidden in routes, early stops."""
 
 from __future__ import annotations
 

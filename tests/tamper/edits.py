@@ -22,7 +22,7 @@ COMMON = ("sources", "catalogue")
 
 @dataclass(frozen=True)
 class Edit:
-    """One edit; `names` are the scenarios that the draft has to hold, `apart` says why it is counted apart: volatile, prose."""
+    """One edit; `names` are the scenarios that the draft has to hold, `apart` says why it is counted apart: volatile."""
 
     kind: str
     file: str
@@ -223,9 +223,7 @@ def _of_tables(base: Base, tables: bytes) -> Iterator[Edit]:
             new = str(int(digits) + 1) + word[len(digits) :] if digits.isdigit() else word + "x"
             changed = [*lines[:at], " ".join([*words[:place], new, *words[place + 1 :]]), *lines[at + 1 :]]
             what = "number" if digits.isdigit() else "word"
-            apart = "" if what == "number" else "prose"
-            yield Edit(f"tables {what} changed", path, what, writing(changed), base.names, apart)
+            yield Edit(f"tables {what} changed", path, what, writing(changed), base.names)
         kind = "row" if line.startswith("| `") else "sums" if " child processes" in line else "line"
-        apart = "prose" if kind == "line" else ""
-        yield Edit("tables line removed", path, kind, writing([*lines[:at], *lines[at + 1 :]]), base.names, apart)
-        yield Edit("tables line duplicated", path, kind, writing([*lines[: at + 1], *lines[at:]]), base.names, apart)
+        yield Edit("tables line removed", path, kind, writing([*lines[:at], *lines[at + 1 :]]), base.names)
+        yield Edit("tables line duplicated", path, kind, writing([*lines[: at + 1], *lines[at:]]), base.names)

@@ -4,7 +4,7 @@
 
 mutates the files of one small scenario of the archive DIR (evidence/study), half of the time with the manifest and the chains
 made anew around the damage, and audits each. No exception, none slower than BOUND_SECONDS, no PASS unless the archive says the
-same as before in everything that is neither volatile nor prose. Then come the trees of `tests.tamper.trees`. Exit code 1:
+same as before in everything that is not volatile. Then come the trees of `tests.tamper.trees`. Exit code 1:
 something is not so.
 """
 
@@ -78,27 +78,21 @@ def changes_of(ground: Ground, chance: random.Random) -> dict[str, bytes | None]
 
 
 def says_the_same(ground: Ground, changes: dict[str, bytes | None]) -> bool:
-    """Whether only volatile members and the words of the tables differ."""
+    """Whether only volatile members differ."""
     return all(
-        path in ("tables.md", MANIFEST, PROCESSES)
-        and data is not None
-        and _meaning(path, data) == _meaning(path, ground.base.files[path])
+        path in (MANIFEST, PROCESSES) and data is not None and _meaning(path, data) == _meaning(path, ground.base.files[path])
         for path, data in changes.items()
     )
 
 
 def _meaning(path: str, data: bytes) -> Any:
-    if path == "tables.md":
-        rows = [line.strip() for line in data.decode().split("\n") if line.lstrip().startswith("|") and "`" in line]
-        return [[cell.strip() for cell in row.split("|")][2:] for row in rows]
     try:
         document = parse_document(data)
     except Malformed:
         return data
     if path == MANIFEST:
         document["run"] = None
-        for name in (PROCESSES, "tables.md"):
-            document["files"][name] = None
+        document["files"][PROCESSES] = None
     elif path == PROCESSES:
         document["processes"] = [{n: v for n, v in each.items() if n not in VOLATILE} for each in document["processes"]]
     return document

@@ -23,15 +23,8 @@ class Reason(NamedTuple):
 
 APART = {
     "volatile": "it differs from run to run, and this value is as possible as the one before",
-    "prose": "words of the tables: no count stands there",
 }
 REASONS = (
-    Reason(r"file (cut at a line|doubled)", r"tables\.md", "", "the last line of the tables is a blank one"),
-    Reason(
-        r"record swapped with its neighbour",
-        r".*/(head_of_line|request_duplicated(_unkeyed)?)/receiver/arrivals\.jsonl", r"\*",
-        "nobody waited for the first answer: whether it was written before the second request came is in no file",
-    ),
     Reason(
         r"journal leaf changed", r".*/arrivals\.jsonl", r"\*\.data\.result_sha256",
         "the text of a refusal is in no file, and this reason for one occurs once in the archive",
