@@ -29,6 +29,7 @@ USAGE = "usage: python audit/audit.py DIR [DIR ...] [--json | --explain], or DIR
 MARKS = ("manifest.json", "processes.json", "results.json", "scenarios")
 IGNORED = "schemas"
 DEEPEST_FOLDER = 32
+MOST_FOLDERS = 2000
 EXIT = {PASS: 0, FAIL: 1, UNKNOWN: 3}
 UNREADABLE = 2
 SEVERITY = (0, 3, 2, 1)
@@ -95,9 +96,14 @@ def _is_archive(folder: str) -> bool:
     return any(os.path.lexists(os.path.join(folder, mark)) for mark in MARKS)
 
 
-def archives(folder: str, depth: int = 0) -> Iterator[tuple[str, bool]]:
-    """Every archive at or below a folder; with False, a subfolder that holds none and should."""
-    if _is_archive(folder):
+def archives(folder: str, depth: int = 0, left: list[int] | None = None) -> Iterator[tuple[str, bool]]:
+    """Every archive at or below a folder; with False, a subfolder that holds none and should, or is a link.
+
+    Links are never followed, and no more than MOST_FOLDERS are looked into: `left` counts them down.
+    """
+    left = [MOST_FOLDERS] if left is None else left
+    left[0] -= 1
+    if _is_archive(folder) and not (depth and os.path.islink(folder)):
         yield folder, True
         return
     found = 0
@@ -106,8 +112,10 @@ def archives(folder: str, depth: int = 0) -> Iterator[tuple[str, bool]]:
             below = sorted(entry.path for entry in entries if _is_folder(entry) and entry.name != IGNORED)
     except OSError:
         below = []
-    for path in below if depth < DEEPEST_FOLDER else []:
-        for each in archives(path, depth + 1):
+    for path in below if depth < DEEPEST_FOLDER and not (depth and os.path.islink(folder)) else []:
+        if left[0] <= 0:
+            break
+        for each in archives(path, depth + 1, left):
             found += 1
             yield each
     if depth and not found:
