@@ -114,7 +114,8 @@ def archives(folder: str, depth: int = 0, left: list[int] | None = None) -> Iter
         below = []
     for path in below if depth < DEEPEST_FOLDER and not (depth and os.path.islink(folder)) else []:
         if left[0] <= 0:
-            break
+            yield path, False  # not looked into, and not passed over in silence either
+            return
         for each in archives(path, depth + 1, left):
             found += 1
             yield each

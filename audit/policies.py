@@ -1,7 +1,7 @@
 """What a dispatcher's `--policy` makes of an intention: the key and the bytes of its attempt N, and what it may do.
 
-`bodies` gives every byte string that attempt N may carry: one, but for `rebuild-body-per-attempt`, which may put the members
-of a JSON object into any order. Which of them was sent is told by the fingerprint. Nothing here reads an archive.
+Attempt N carries the intention's bytes, but for `rebuild-body-per-attempt`, which writes a JSON object anew with its members
+rotated by N - 1. Nothing here reads an archive.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 DEFAULT = "resend"
-MOST_MEMBERS = 6
 
 
 class Policy:
@@ -34,30 +33,23 @@ class Policy:
         """The key of attempt N."""
         return f"{key}.{number}" if self.key_per_attempt else key
 
-    def bodies(self, body: bytes) -> list[bytes]:
-        """What an attempt may carry."""
-        return _orders(body) if self.rebuilds else [body]
+    def body(self, body: bytes, number: int) -> bytes:
+        """What attempt `number` carries."""
+        return _rotated(body, number - 1) if self.rebuilds else body
 
 
-def _orders(body: bytes) -> list[bytes]:
-    """A JSON object with its members in every order; a body that is none, or has many members, is left as it is."""
+def _rotated(body: bytes, turns: int) -> bytes:
+    """A JSON object with its members rotated and written anew; anything else is left as it is."""
     try:
         members = list(parse(body).items())
     except Malformed:
-        return [body]
-    if not 1 < len(members) <= MOST_MEMBERS:
-        return [body]
-    return [f"{{{','.join(order)}}}".encode() for order in _permutations([_member(*member) for member in members])]
+        return body
+    turn = turns % max(len(members), 1)
+    return f"{{{','.join(_member(*member) for member in members[turn:] + members[:turn])}}}".encode()
 
 
 def _member(name: str, value: Any) -> str:
     return f"{encode(name)}:{encode(value)}"
-
-
-def _permutations(items: list[str]) -> list[list[str]]:
-    if len(items) < 2:
-        return [items]
-    return [[item, *rest] for at, item in enumerate(items) for rest in _permutations(items[:at] + items[at + 1 :])]
 
 
 POLICIES = {

@@ -10,7 +10,6 @@ from audit.shapes import (
     COUNT,
     FLAG,
     NAME,
-    NUMBER,
     PAYLOAD,
     POSITIVE,
     ROUTE,
@@ -18,6 +17,7 @@ from audit.shapes import (
     STATUS,
     SUCCESS,
     TEXT,
+    TIME,
     one_of,
     optional,
 )
@@ -40,7 +40,7 @@ SHAPES: dict[str, dict[str, Shape]] = {
     "intentions": {"intention": {"body": PAYLOAD, "fingerprint": SHA, "key": NAME, "route": ROUTE}},
     "attempts": {
         "attempt": {"fingerprint": SHA, "intention": NAME, "key": NAME, "number": POSITIVE},
-        "outcome": {"intention": NAME, "not_before": optional(NUMBER), "number": POSITIVE, **OUTCOME},
+        "outcome": {"intention": NAME, "not_before": optional(TIME), "number": POSITIVE, **OUTCOME},
         "inquiry": {"answer": one_of("applied", "not_applied", "unanswerable"), "intention": NAME, "number": POSITIVE},
     },
     "receipts": {
@@ -82,7 +82,7 @@ SHAPES: dict[str, dict[str, Shape]] = {
     "prefixes": {"prefix": {"after": COUNT, "bytes": COUNT, "kept": COUNT}},
 }  # fmt: skip
 AT_SECONDS = "at_seconds"
-TIMED: Shape = {**SHAPES["effects"]["effect"], AT_SECONDS: NUMBER}
+TIMED: Shape = {**SHAPES["effects"]["effect"], AT_SECONDS: TIME}
 """An effect of a receiver that has a clock."""
 
 

@@ -44,13 +44,12 @@ class Fault:
         self.times = times
 
 
-BROKEN_RESPONSE = {"connection_closed": None, "connection_reset": None, "short_response": 200}
 FAULTS = {
     "none": Fault(ANY),
     "cut-request": Fault({"connection_closed": None}, breaks="request"),
     "reset-request": Fault({"connection_reset": None}, breaks="request"),
-    "cut-response": Fault(BROKEN_RESPONSE, breaks="response"),
-    "reset-response": Fault(BROKEN_RESPONSE, breaks="response"),
+    "cut-response": Fault({"connection_closed": None, "short_response": 200}, breaks="response"),
+    "reset-response": Fault({"connection_reset": None, "short_response": 200}, breaks="response"),
     "hold-response": Fault({"response_timeout": None}, breaks="response"),
     "duplicate-request": Fault(ANY, times=2),
     "redirect": Fault({"redirect": 307}, own=True, times=0),

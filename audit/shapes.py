@@ -107,6 +107,10 @@ def _is_sha(value: Any) -> bool:
     return type(value) is str and len(value) == 64 and HEX.issuperset(value)
 
 
+def _is_time(value: Any) -> bool:
+    return type(value) is float and 0 <= value < LARGEST_INTEGER and str(value)[0] != "-"
+
+
 def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value < LARGEST_INTEGER
 
@@ -152,6 +156,7 @@ FLAG = Kind("true or false", lambda value: type(value) is bool)
 COUNT = Kind("an integer from 0", _is_count)
 POSITIVE = Kind("an integer from 1", lambda value: _is_count(value) and value > 0)
 NUMBER = Kind("a number from 0", _is_number)
+TIME = Kind("a time in seconds, written with a fraction", _is_time)
 SHA = Kind("64 lower-case hex digits", _is_sha)
 PAYLOAD = Kind("a payload in its one form", lambda value: payload_bytes(value) is not None)
 ROUTE = Kind("a path", lambda value: type(value) is str and value.startswith("/"))

@@ -114,6 +114,8 @@ def _outcome(case: Case, request: Request, outcome: Record) -> None:
     """A definite outcome rests on no arrival, or on an answer that says so."""
     reason, answer, status = outcome.data["reason"], request.answer(), outcome.data["status"]
     if reason in NEVER_SENT:
+        if reason != "connection_refused":
+            case.note(outcome.place, f"says {reason}, but on one machine a connection stands at once or is refused")
         if request.arrivals:
             case.note(outcome.place, f"says {reason}, but the {request.words} arrived at {request.arrivals[0].place}")
         for server in _servers(case, request):
@@ -170,7 +172,8 @@ def _direct(case: Case, request: Request) -> None:
         return
     dead = deaths(case, request.span)
     if closed is not None and closed["reason"] not in DEFINITE:
-        if not dead or closed["reason"] not in ("connection_closed", "connection_reset"):
+        # A receiver that halts has read the request, so its end comes as a close and never as a reset.
+        if not dead or closed["reason"] != "connection_closed":
             words = f"says {closed['reason']}, but there is no relay and no death of a receiver that explains it"
             case.note(f"{request.record.place}" if request.closed is None else request.closed.place, words)
         elif request.answers and not any(_point(server).startswith("answer.append.") for server in dead):

@@ -72,7 +72,7 @@ told("history/recovery_is_idempotent", "dispatcher", 4, "delivered", 1, "deliver
 # Identity: what each policy may send.
 
 
-@enter("identity/body_changed_on_retry", "changes the bytes each time")
+@enter("identity/body_changed_on_retry", "which is not of the bytes that policy rebuild-body-per-attempt sends")
 def the_body_was_not_rebuilt(part: Part) -> None:
     part.data("outbox/attempts", 2)["fingerprint"] = part.data("outbox/attempts", 1)["fingerprint"]
 
@@ -104,7 +104,19 @@ member("identity/mark_before_send", "outbox/receipts", 1, "status", 200, "expect
 member("identity/mark_before_send", "outbox/receipts", 1, "via", "response", "receipt")
 member("identity/mark_before_send", "outbox/receipts", 1, "result", payload(b"{}"), "expected null for a receipt via mark")
 member("identity/retention_too_short", "receiver/effects", 2, "at_seconds", 59.0, "of this arrival has 7200.0")
-member("identity/retention_too_short", "receiver/effects", 2, "at_seconds", None, "expected a number")
+member("identity/retention_too_short", "receiver/effects", 2, "at_seconds", None, "expected a time in seconds")
+member("identity/retention_too_short", "receiver/effects", 2, "at_seconds", 7200, "expected a time in seconds")
+member("identity/retention_too_short", "receiver/effects", 1, "at_seconds", -0.0, "expected a time in seconds")
+member(
+    "ledger/crash_before_commit",
+    "client_1/requests",
+    2,
+    "reason",
+    "connection_reset",
+    "no death of a receiver that explains it",
+)
+member("ledger/crash_torn", "client_1/requests", 2, "status", 200, "no receiver answered")
+member("points/outcome_append_synced", "outbox/attempts", 2, "reason", "unreachable", "is refused")
 
 # Unknown outcomes: inquiries and queries.
 
