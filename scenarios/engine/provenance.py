@@ -10,8 +10,7 @@ from typing import Any
 
 import psutil
 
-PROJECT = "halt23"
-# What the project's own metadata would say; used where it runs from a bare checkout that was never installed.
+# As in pyproject.toml: a bare checkout that was never installed has no metadata to ask.
 DIRECT = ("aiohttp", "psutil", "rich", "yarl")
 GIT_SECONDS = 10.0
 _NAME = re.compile(r"[A-Za-z0-9._-]+")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +12,7 @@ import run as command_line
 from outbox import faults
 from scenarios.catalogue import SCENARIOS
 from scenarios.catalogue.parts import client, dispatcher, producer, receiver
-from scenarios.engine.runner import ScenarioResult
-from scenarios.engine.steps import Bounds
-from scenarios.engine.study import StudyOptions, StudyResult, run_study
+from scenarios.engine.study import StudyResult
 from scenarios.errors import EvidenceIncomplete
 from scenarios.model import (
     Await,
@@ -24,7 +21,6 @@ from scenarios.model import (
     Check,
     Counts,
     Kill,
-    Program,
     Resume,
     Run,
     Scenario,
@@ -33,21 +29,9 @@ from scenarios.model import (
     Stop,
     Together,
 )
+from tests.scenarios.declared import SERVER, SHORT, program, result_of, scenario, study
 
-NOTHING = Counts(effects=0, receipts=0, history=0, arrivals=0)
-SHORT = Bounds(ready_seconds=3.0, run_seconds=1.0, stop_seconds=1.0)
 KEYED = receiver("keyed")
-
-
-def program(*arguments: str, process: str = "program") -> Program:
-    return Program(process, "tests.scenarios.programs", arguments)
-
-
-SERVER = program("on_term", "0", process="server")
-
-
-def scenario(name: str, *steps: Step, expected: Counts = NOTHING) -> Scenario:
-    return Scenario("delivery", name, f"Shows {name}", "nowhere", steps, expected)
 
 
 # Each with what the sentence must hold: scenario, process, expected and actual.
@@ -165,12 +149,6 @@ GOOD = scenario(
 )
 
 
-def study(out: Path, *scenarios: Scenario, bounds: Bounds | None = None) -> tuple[StudyResult, str]:
-    stream = io.StringIO()
-    result = run_study(scenarios, StudyOptions(out, jobs=4, bounds=bounds or Bounds()), stream)
-    return result, stream.getvalue()
-
-
 @pytest.fixture(scope="module")
 def bad(tmp_path_factory: pytest.TempPathFactory) -> tuple[StudyResult, str, Path]:
     """All bad scenarios and a good one last, in one study."""
@@ -185,10 +163,6 @@ def endless(tmp_path_factory: pytest.TempPathFactory) -> tuple[StudyResult, Path
     out = tmp_path_factory.mktemp("engine") / "run"
     result, _progress = study(out, *(each for each, _words in ENDLESS), bounds=SHORT)
     return result, out
-
-
-def result_of(result: StudyResult, name: str) -> ScenarioResult:
-    return next(each for each in result.results if each.scenario.name == name)
 
 
 def assert_told(result: StudyResult, name: str, words: tuple[str, ...]) -> None:

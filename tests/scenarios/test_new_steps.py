@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +10,7 @@ from typing import Any
 import pytest
 
 from scenarios.catalogue.parts import client, dispatcher, producer, receiver
-from scenarios.engine.runner import ScenarioResult
-from scenarios.engine.steps import Bounds
-from scenarios.engine.study import StudyOptions, StudyResult, run_study
+from scenarios.engine.study import StudyResult
 from scenarios.model import (
     Await,
     AwaitPaused,
@@ -23,41 +20,21 @@ from scenarios.model import (
     Flip,
     Kill,
     Move,
-    Program,
     Resume,
     Run,
     Scenario,
     Start,
-    Step,
     Stop,
     Together,
     Write,
 )
+from tests.scenarios.declared import SERVER, SHORT, program, result_of, scenario, study
 
-NOTHING = Counts(effects=0, receipts=0, history=0, arrivals=0)
-SHORT = Bounds(ready_seconds=3.0, run_seconds=1.0, stop_seconds=1.0)
 KEYED = receiver("keyed")
 
 
-def program(*arguments: str, process: str = "program") -> Program:
-    return Program(process, "tests.scenarios.programs", arguments)
-
-
-SERVER = program("on_term", "0", process="server")
 PAUSING = producer("k", "{}")
 PAUSE_AT = "intention.append.before#1"
-
-
-def scenario(name: str, *steps: Step, expected: Counts = NOTHING) -> Scenario:
-    return Scenario("delivery", name, f"Shows {name}", "nowhere", steps, expected)
-
-
-def study(out: Path, *scenarios: Scenario, bounds: Bounds | None = None) -> StudyResult:
-    return run_study(scenarios, StudyOptions(out, jobs=4, bounds=bounds or Bounds()), io.StringIO())
-
-
-def result_of(result: StudyResult, name: str) -> ScenarioResult:
-    return next(each for each in result.results if each.scenario.name == name)
 
 
 def records(out: Path, name: str) -> list[dict[str, Any]]:
@@ -272,14 +249,14 @@ GOOD: Sequence[Scenario] = (
 def bad(tmp_path_factory: pytest.TempPathFactory) -> tuple[StudyResult, Path]:
     """All scenarios that meet something else than they declare, in one study."""
     out = tmp_path_factory.mktemp("steps") / "bad"
-    return study(out, *(each for each, _words in BAD)), out
+    return study(out, *(each for each, _words in BAD))[0], out
 
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> tuple[StudyResult, Path]:
     """All scenarios that come out as declared, in one study."""
     out = tmp_path_factory.mktemp("steps") / "good"
-    return study(out, *GOOD), out
+    return study(out, *GOOD)[0], out
 
 
 @pytest.mark.parametrize(("name", "words"), [(each.name, words) for each, words in BAD])
@@ -415,7 +392,7 @@ REFUSED: Sequence[tuple[Scenario, tuple[str, ...]]] = (
 def test_a_file_that_a_step_cannot_touch_is_its_scenarios_problem_and_the_others_still_run(
     tmp_path: Path, bad_one: Scenario, words: tuple[str, ...]
 ) -> None:
-    result = study(tmp_path / "run", bad_one, scenario("still_fine", Run(program("exit", "0"))))
+    result, _progress = study(tmp_path / "run", bad_one, scenario("still_fine", Run(program("exit", "0"))))
     holds(result, bad_one.name, words)
     assert result_of(result, "still_fine").problems == []
     assert (tmp_path / "run" / "manifest.json").is_file()
@@ -447,7 +424,7 @@ ENDLESS: Sequence[tuple[Scenario, tuple[str, ...]]] = (
 def endless(tmp_path_factory: pytest.TempPathFactory) -> tuple[StudyResult, Path]:
     """All scenarios whose processes never do what is waited for, with short bounds."""
     out = tmp_path_factory.mktemp("steps") / "endless"
-    return study(out, *(each for each, _words in ENDLESS), bounds=SHORT), out
+    return study(out, *(each for each, _words in ENDLESS), bounds=SHORT)[0], out
 
 
 @pytest.mark.parametrize(("name", "words"), [(each.name, words) for each, words in ENDLESS])
