@@ -19,7 +19,7 @@ from scenarios.model import catalogue_data, protocol_sha256
 from tests.support import ROOT
 
 STUDY = ROOT / "evidence" / "study"
-DIRECT = ("aiohttp", "psutil", "rich", "yarl")
+DIRECT = ("aiohttp", "aiosqlite", "psutil", "rich", "sqlalchemy", "yarl")
 RUN_AGAIN = "run the study again: rm -r evidence/study && python run.py --out evidence/study, and commit it with the sources"
 
 # The members that differ from run to run, file by file. The only such list here; it is held against evidence/README.md below.
