@@ -11,7 +11,7 @@ import os
 
 from audit.files import Unreadable, hash_source
 from audit.findings import plain, show
-from audit.shapes import COUNT, SHA, holds
+from audit.shapes import COUNT, SHA, holds, in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ SOURCE_FILES = ("run.py",)
 
 def check_files(tree: Tree, listed: dict[str, Any], expected: set[str], findings: Findings) -> None:
     """Disk, manifest and scenarios name the same files; size and hash are the listed ones."""
+    in_order(listed, sorted(listed), findings.about(MANIFEST), "files")
     for name in sorted(tree.sizes):
         if name not in expected and name != MANIFEST:
             findings.add(plain(name), "", "is an extra file: no process of the selected scenarios leaves it")
@@ -62,6 +63,7 @@ def _listed(name: str, listed: dict[str, Any], tree: Tree, findings: Findings) -
 
 def check_sources(root: str, listed: dict[str, str], findings: Findings) -> None:
     """The sources that ran are the sources of this checkout."""
+    in_order(listed, sorted(listed), findings.about(MANIFEST), "sources")
     present = sources(root)
     for name in sorted(present.keys() | listed.keys()):
         place = f"sources {show(name)}"

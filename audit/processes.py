@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from audit.case import HALTED, label
 from audit.findings import show
-from audit.shapes import ANYTHING, COUNT, NUMBER, OBJECT, POSITIVE, TEXT, holds, list_of, map_of, one_of, optional
+from audit.shapes import ANYTHING, COUNT, NUMBER, OBJECT, POSITIVE, TEXT, holds, in_order, list_of, map_of, one_of, optional
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def parsed(armed: str | None) -> dict[str, Any] | None:
 
 def _against_step(case: Case, plan: Launch, record: dict[str, Any]) -> None:
     armed = {"HALT_AT": plan.halt_at, "PAUSE_AT": plan.pause_at}
-    wanted = {
+    wanted: dict[str, Any] = {
         "process": plan.process,
         "incarnation": plan.incarnation,
         "step": plan.step,
@@ -117,6 +117,7 @@ def _against_step(case: Case, plan: Launch, record: dict[str, Any]) -> None:
         if record[member] != value:
             place = f"processes.json {label(record)}.{member}"
             case.note(place, f"is {show(record[member])}, but step {plan.step} of the protocol asks for {show(value)}")
+    in_order(record["environment"], list(wanted["environment"]), case.note, f"processes.json {label(record)}.environment")
 
 
 def _against_table(case: Case, table: tuple[Expected, ...]) -> None:

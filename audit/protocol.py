@@ -27,6 +27,7 @@ from audit.shapes import (
     Kind,
     exactly,
     holds,
+    in_order,
     list_of,
     map_of,
     one_of,
@@ -79,12 +80,12 @@ PLAN: Shape = {
 }  # fmt: skip
 COUNTS: Shape = dict.fromkeys(COUNTED, COUNT)
 HALT = optional(Kind("POINT or POINT#OCCURRENCE", _is_halt))
-_LAUNCH: Shape = {"do": NAME, "process": NAME, "module": NAME, "arguments": list_of(TEXT), "halt_at": HALT}
+_PROGRAM: Shape = {"process": NAME, "module": NAME, "arguments": list_of(TEXT)}
 _ENDING: Shape = {"do": NAME, "process": NAME}
 STEPS: dict[str, Shape] = {
-    "start": {**_LAUNCH, "pause_at": HALT},
-    "begin": {**_LAUNCH, "pause_at": HALT},
-    "run": {**_LAUNCH, "exit_code": COUNT},
+    "start": {"do": NAME, "halt_at": HALT, "pause_at": HALT, **_PROGRAM},
+    "begin": {"do": NAME, "halt_at": HALT, "pause_at": HALT, **_PROGRAM},
+    "run": {"do": NAME, "exit_code": COUNT, "halt_at": HALT, **_PROGRAM},
     "together": {"do": NAME, "runs": LIST},
     "stop": _ENDING,
     "kill": _ENDING,
@@ -108,6 +109,9 @@ def well_formed(manifest: dict[str, Any], note: Note) -> bool:
     ]
     if holds(manifest["run"], RUN, note, "run") and (manifest["run"]["commit"] is None) != (manifest["run"]["clean"] is None):
         note("run.clean", "is known where run.commit is not, or the other way round")
+    packages = manifest["run"].get("packages")
+    if type(packages) is dict:
+        in_order(packages, sorted(packages), note, "run.packages")
     return all(parts)
 
 

@@ -31,10 +31,10 @@ def check_ports(case: Case) -> None:
     ports: dict[str, str] = {}
     for record in case.processes:
         place = f"processes.json {label(record)}"
-        asked = {name for text in record["command"] for name in _placeholders(text)}
-        if asked != set(record["substitutions"]):
-            given = show(sorted(record["substitutions"]))
-            case.note(f"{place}.substitutions", f"names {given}, but the command asks for {show(sorted(asked))}")
+        asked = list(dict.fromkeys([name for text in record["command"] for name in _placeholders(text)]))
+        if asked != list(record["substitutions"]):
+            given = show(list(record["substitutions"]))
+            case.note(f"{place}.substitutions", f"names {given}, but the command asks for {show(asked)} in this order")
         for name, port in record["substitutions"].items():
             if not (port.isascii() and port.isdigit() and port[0] != "0" and 0 < int(port[:6]) < 65536):
                 case.note(f"{place}.substitutions", f"{show(port)} is no port")
