@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 
 from audit import (
-    alike,
     checkpoints,
     dispatch,
     inquiries,
     inventory,
     ledger,
+    messages,
     order,
     outbox,
     prefixes,
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from audit.findings import Finding
-    from audit.requests import Traffic
     from audit.shapes import Shape
 
 MANIFEST, PROCESSES, RESULTS, TABLES = "manifest.json", "processes.json", "results.json", "tables.md"
@@ -89,7 +88,8 @@ def audit_archive(path: str, root: str, keep: bool = False) -> Report:
     if manifest is not None and protocol.well_formed(manifest, findings.about(MANIFEST)):
         catalogue = len(manifest["protocol"]["catalogue"])
         cases = _cases(manifest, recorded, tree, findings)
-        alike.check([(case, _scenario(case)) for case in cases])
+        for case in cases:
+            _scenario(case)
         totals = _totals(cases)
         if claimed is not None:
             results.check(claimed, cases, totals, findings.about(RESULTS))
@@ -138,7 +138,7 @@ def _cases(manifest: dict[str, Any], recorded: dict[str, Any] | None, tree: Tree
     return [Case(*planned, by_scenario[name], tree) for planned, name in zip(plans, names, strict=True)]
 
 
-def _scenario(case: Case) -> Traffic:
+def _scenario(case: Case) -> None:
     """Every check of one scenario."""
     gather(case)
     processes.check(case)
@@ -156,9 +156,9 @@ def _scenario(case: Case) -> Traffic:
     serve.check(case, traffic)
     inquiries.check(case, traffic)
     order.check(case, traffic)
+    messages.check(case, traffic)
     checkpoints.check(case, traffic)
     _counts(case)
-    return traffic
 
 
 def _counts(case: Case) -> None:

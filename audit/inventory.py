@@ -81,6 +81,15 @@ def check_sources(root: str, listed: dict[str, str], findings: Findings) -> None
                 findings.add(MANIFEST, place, f"is {listed[name]}, but this checkout's file has {actual}: another version ran")
 
 
+CHECKOUT = "is a checkout of the study, not an archive: name an archive, such as evidence/study, or the folder evidence"
+
+
+def is_checkout(folder: str) -> bool:
+    """Whether a folder holds the study's sources, whose folder `scenarios` has the name of one in an archive."""
+    mark = os.path.join(folder, "scenarios", "__init__.py")
+    return os.path.lexists(mark) and not os.path.lexists(os.path.join(folder, MANIFEST))
+
+
 def sources(root: str) -> dict[str, str]:
     """The sources of a checkout: relative path to real path; caches and hidden names are none."""
     found: dict[str, str] = {}

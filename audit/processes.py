@@ -10,7 +10,21 @@ from __future__ import annotations
 
 from audit.case import HALTED, label
 from audit.findings import show
-from audit.shapes import ANYTHING, COUNT, NUMBER, OBJECT, POSITIVE, TEXT, holds, in_order, list_of, map_of, one_of, optional
+from audit.shapes import (
+    ANYTHING,
+    COUNT,
+    NUMBER,
+    OBJECT,
+    POSITIVE,
+    TEXT,
+    Kind,
+    holds,
+    in_order,
+    list_of,
+    map_of,
+    one_of,
+    optional,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +36,8 @@ if TYPE_CHECKING:
     from audit.plan import Launch
     from audit.shapes import Shape
 
-EXIT: Shape = {"code": optional(COUNT), "signal": optional(TEXT)}
+CODE = Kind("an integer from 0 to 255", lambda value: type(value) is int and 0 <= value <= 255)
+EXIT: Shape = {"code": optional(CODE), "signal": optional(TEXT)}
 FAULT: Shape = {"point": TEXT, "occurrence": POSITIVE}
 RESOURCES: Shape = {"user_cpu_seconds": NUMBER, "system_cpu_seconds": NUMBER, "max_rss_bytes": COUNT}
 PROCESS: Shape = {
@@ -54,8 +69,13 @@ def readable(document: dict[str, Any], note: Note) -> list[dict[str, Any]]:
             continue
         if (code is None) == (record["signal"] is None):
             note(place, f"has exit code {code} and signal {show(record['signal'])}, expected exactly one of them")
-        if all(parts):
-            good.append(record)
+        if not all(parts):
+            continue
+        expected = record["expected_exit"]
+        if (expected["code"] is None) == (expected["signal"] is None):
+            said = f"has code {expected['code']} and signal {show(expected['signal'])}, expected exactly one of them"
+            note(f"{place}.expected_exit", said)
+        good.append(record)
     return good
 
 

@@ -107,12 +107,17 @@ def well_formed(manifest: dict[str, Any], note: Note) -> bool:
         holds(manifest["protocol"], PROTOCOL, note, "protocol"),
         holds(manifest["selection"], SELECTION, note, "selection"),
     ]
-    if holds(manifest["run"], RUN, note, "run") and (manifest["run"]["commit"] is None) != (manifest["run"]["clean"] is None):
-        note("run.clean", "is known where run.commit is not, or the other way round")
-    packages = manifest["run"].get("packages")
-    if type(packages) is dict:
-        in_order(packages, sorted(packages), note, "run.packages")
+    hold_run(manifest["run"], note)
     return all(parts)
+
+
+def hold_run(run: dict[str, Any], note: Note) -> None:
+    """Hold what the manifest says of the run: nothing follows from it, so it may be wrong in its members only."""
+    if not holds(run, RUN, note, "run"):
+        return
+    in_order(run["packages"], sorted(run["packages"]), note, "run.packages")
+    if (run["commit"] is None) != (run["clean"] is None):
+        note("run.clean", "is known where run.commit is not, or the other way round")
 
 
 def selected(manifest: dict[str, Any], note: Note) -> list[tuple[dict[str, Any], Expectation | None]]:

@@ -64,7 +64,7 @@ SHAPES: dict[str, dict[str, Shape]] = {
         },
         "answer": {
             "effect": optional(NAME), "outcome": one_of("applied", "replayed", "conflict", "refused", "failed"),
-            "reason": optional(NAME), "result_sha256": optional(SHA), "status": STATUS,
+            "reason": optional(NAME), "result_sha256": SHA, "status": STATUS,
         },
         "query": {"answer": one_of("applied", "not_applied"), "key": NAME},
     },

@@ -14,6 +14,7 @@ from audit.kinds import Decision, Known, Memory, kind_of, numeric
 from audit.plan import flipped, folder_at, written
 from audit.player import Disk, Lost, Player
 from audit.shapes import number_in, payload_digest
+from audit.turns import KEY, WORK, Turns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ class _Incarnation:
         self.in_flight: dict[str, tuple[Record, Known | None]] = {}
         self.arrived = 0
         self.senders: list[str] = []
+        self.turns = Turns()
+        self.crowd = numeric(self.process, "--work-until", 0)
 
     def play(self) -> None:
         kind = kind_of(self.process)
@@ -123,6 +126,7 @@ class _Incarnation:
         return None if late else record
 
     def _arrival(self, record: Record) -> None:
+        self._turn(record, None)
         self.player.write("arrivals", "arrival", record.id, record.span or (0, 0))
         self.arrived += 1
         self.senders.append(record.data["sender"] or "")
@@ -133,15 +137,38 @@ class _Incarnation:
         if self.arrived <= gate and self.senders != sorted(self.senders):
             self.note(f"{record.place} data.sender", f"is {show(record.data['sender'])}, but the gate lets in by name")
         key = record.data["key"]
-        self.in_flight[record.id] = (record, self.memory.find(key) if key is not None else None)
+        seen = self.memory.find(key) if key is not None else None
+        self.in_flight[record.id] = (record, seen)
+        self.turns.came(record.id, key, self._waits_for(record, seen))
+        if self.arrived >= self.crowd:
+            self.turns.worked()
+
+    def _turn(self, record: Record, name: str | None) -> None:
+        """Nobody is passed over by a record of the log."""
+        first = self.turns.before(name)
+        if first is not None:
+            self.note(record.place, f"stands before the answer to {show(first)}, whose turn it was")
+
+    def _waits_for(self, arrival: Record, seen: Known | None) -> str:
+        """What a request waits for; empty where it is answered at once."""
+        key = arrival.data["key"]
+        if arrival.data["fingerprint"] is None or (self.kind.looks_up and key is None):
+            return ""
+        if self.kind.waits and self._busy(arrival):
+            return "" if option(self.process, "--in-flight") == "reject" else KEY
+        if not self.kind.works or self.arrived >= self.crowd:
+            return ""
+        return WORK if self.memory.decide(arrival, seen, None).outcome == "applied" else ""
 
     def _answer(self, record: Record) -> None:
         if record.id not in self.in_flight:
             self.note(record.place, f"an answer to {show(record.id)}, which is not in flight here")
             raise Lost
+        self._turn(record, record.id)
         arrival, seen = self.in_flight[record.id]
         decision = self._serve(arrival, seen, record)
         del self.in_flight[record.id]
+        self.turns.answered(record.id, arrival.data["key"])
         self._held(record, decision)
         self.player.write("arrivals", "answer", record.id, record.span or (0, 0))
 
@@ -162,7 +189,7 @@ class _Incarnation:
         clock = self._clock()
         decision = self.memory.decide(arrival, known, clock)
         if decision.outcome == "applied":
-            if self.arrived < numeric(self.process, "--work-until", 0):
+            if self.kind.works and self.arrived < self.crowd:
                 self.note(arrival.place, f"{show(arrival.id)} was applied before all requests that it was to wait for had come")
             decision.known = self._apply(arrival, clock)
         return decision
@@ -235,6 +262,7 @@ class _Incarnation:
 
     def _query(self, record: Record) -> None:
         """A status query tells what was applied by then."""
+        self._turn(record, None)
         known = [effect for effect in self.disk.taken["effects"] if effect.data["key"] == record.data["key"]]
         wanted = "applied" if known else "not_applied"
         if not self.kind.tells:
@@ -247,7 +275,8 @@ class _Incarnation:
 
     def _die(self) -> None:
         """The log ends here for a receiver that halted: it died serving what was in flight, or before it logged the next."""
-        for arrival, seen in list(self.in_flight.values()):
+        for name in dict.fromkeys([*self.turns.order(), *self.in_flight]):
+            arrival, seen = self.in_flight[name]
             self._serve(arrival, seen, None)
             self.player.write("arrivals", "answer", arrival.id, arrival.span or (0, 0))
         asked = self.player.armed().startswith("query.")
