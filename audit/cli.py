@@ -18,7 +18,7 @@ import sys
 
 from audit.archive import Report, audit_archive
 from audit.findings import FAIL, PASS, UNKNOWN, Findings, plain, show
-from audit.inventory import CHECKOUT, is_checkout
+from audit.inventory import CHECKOUT, Checkout, is_checkout
 from audit.strict_json import encode
 
 TYPE_CHECKING = False
@@ -61,9 +61,10 @@ def main(arguments: list[str], root: str) -> int:
     worst = 0
     reports: list[Report] = []
     problems: list[str] = []
+    checkout = Checkout(root)
     for folder in folders:
         problem = _unusable(folder)
-        found = [] if problem else [_guarded(path, archive, root, explaining) for path, archive in archives(folder)]
+        found = [] if problem else [_guarded(path, archive, checkout, explaining) for path, archive in archives(folder)]
         if not problem and not any(report.totals or report.verdict != UNKNOWN or _is_archive(report.path) for report in found):
             problem = "holds no archive: no manifest.json here or below"
         if problem:
@@ -132,7 +133,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
     return entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and entry.is_dir())
 
 
-def _guarded(path: str, archive: bool, root: str, keep: bool) -> Report:
+def _guarded(path: str, archive: bool, checkout: Checkout, keep: bool) -> Report:
     """The report on one folder; whatever the checks did not foresee in an archive is held against it, too."""
     findings = Findings()
     if not archive:
@@ -140,7 +141,7 @@ def _guarded(path: str, archive: bool, root: str, keep: bool) -> Report:
         findings.add(".", "", CHECKOUT if is_checkout(path) else missing)
         return Report(path, UNKNOWN, findings, {}, 0)
     try:
-        return audit_archive(path, root, keep)
+        return audit_archive(path, checkout, keep)
     except (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
         findings.add(".", "", f"{UNFORESEEN}: {type(error).__name__}: {show(str(error))}")
         return Report(path, FAIL, findings, {}, 0)

@@ -61,10 +61,33 @@ def _listed(name: str, listed: dict[str, Any], tree: Tree, findings: Findings) -
         findings.add(plain(name), "", f"has the SHA-256 {actual}, but manifest.json lists {listed[name]['sha256']}")
 
 
-def check_sources(root: str, listed: dict[str, str], findings: Findings) -> None:
+class Checkout:
+    """The sources of one checkout, each listed and hashed once, however many archives are held against them."""
+
+    __slots__ = ("_hashes", "_present", "root")
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._present: dict[str, str] | None = None
+        self._hashes: dict[str, str] = {}
+
+    def present(self) -> dict[str, str]:
+        """Relative path to real path."""
+        if self._present is None:
+            self._present = sources(self.root)
+        return self._present
+
+    def hash_of(self, name: str) -> str:
+        """The SHA-256 of a source; `Unreadable` where it cannot be had."""
+        if name not in self._hashes:
+            self._hashes[name] = hash_source(self.present()[name])
+        return self._hashes[name]
+
+
+def check_sources(checkout: Checkout, listed: dict[str, str], findings: Findings) -> None:
     """The sources that ran are the sources of this checkout."""
     in_order(listed, sorted(listed), findings.about(MANIFEST), "sources")
-    present = sources(root)
+    present = checkout.present()
     for name in sorted(present.keys() | listed.keys()):
         place = f"sources {show(name)}"
         if name not in present:
@@ -73,7 +96,7 @@ def check_sources(root: str, listed: dict[str, str], findings: Findings) -> None
             findings.add(MANIFEST, place, "is a source of this checkout, but is not listed")
         else:
             try:
-                actual = hash_source(present[name])
+                actual = checkout.hash_of(name)
             except Unreadable as error:
                 findings.add(MANIFEST, place, f"the checkout's file {error}")
                 continue
