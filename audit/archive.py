@@ -14,6 +14,7 @@ from audit import (
     dispatch,
     inquiries,
     inventory,
+    lanes,
     ledger,
     messages,
     order,
@@ -131,7 +132,7 @@ def _cases(manifest: dict[str, Any], recorded: dict[str, Any] | None, tree: Tree
         records = processes.readable(recorded, note)
     names = [f"{plan['section']}/{plan['name']}" for plan, _ in plans]
     processes.hold_order(records, [plan for plan, _ in plans], note)
-    volatile.check_pids(records, note)
+    lanes.check(records, manifest["run"], note)
     by_scenario: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     for record in records:
         by_scenario.get(record["scenario"], []).append(record)

@@ -1,7 +1,7 @@
 """The volatile fields of processes: they differ from run to run, and still not everything is possible.
 
-Ports are the ones that the READY lines name, clock readings follow the order of the steps, and a pid belongs to one
-process at a time. Types were held before. How long anything took and how much it used is not judged.
+Ports are the ones that the READY lines name, and clock readings follow the order of the steps. Types were held before; what
+holds between scenarios, and against the duration of the run, is held in `lanes`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from audit.findings import show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from audit.case import Case, Ran
     from audit.findings import Note
 
@@ -22,6 +20,8 @@ VOLATILE: dict[str, tuple[str, ...]] = {
     "manifest.json": ("run",),
 }
 """The members that differ from run to run, file by file; the same as evidence/README.md marks."""
+SMALLEST_PORT = 10_000
+"""The sizes of messages count the digits of a port, so the study takes none of fewer than five."""
 VOLATILE_HASHES = ("processes.json",)
 """The files whose size and hash in the manifest do so too."""
 
@@ -36,8 +36,8 @@ def check_ports(case: Case) -> None:
             given = show(list(record["substitutions"]))
             case.note(f"{place}.substitutions", f"names {given}, but the command asks for {show(asked)} in this order")
         for name, port in record["substitutions"].items():
-            if not (port.isascii() and port.isdigit() and port[0] != "0" and 0 < int(port[:6]) < 65536):
-                case.note(f"{place}.substitutions", f"{show(port)} is no port")
+            if not (port.isascii() and port.isdigit() and len(port) == 5 and SMALLEST_PORT <= int(port) < 65536):
+                case.note(f"{place}.substitutions", f"{show(port)} is no port of five digits")
             if ports.setdefault(name, port) != port:
                 case.note(f"{place}.substitutions", f"{show(name)} is {show(port)}, before it was {show(ports[name])}")
     if len(set(ports.values())) != len(ports):
@@ -90,16 +90,3 @@ def _advance(note: Note, place: str, reading: float, after: tuple[float, str]) -
     if reading < after[0]:
         note(place, f"is {reading}, but by the order of the steps it comes after {after[1]}, {after[0]}")
     return max((reading, place), after)
-
-
-def check_pids(records: list[dict[str, Any]], note: Note) -> None:
-    """No two processes had the same pid at the same time."""
-    by_pid: dict[int, list[dict[str, Any]]] = {}
-    for record in records:
-        by_pid.setdefault(record["pid"], []).append(record)
-    for pid, holders in by_pid.items():
-        holders.sort(key=lambda record: record["started_seconds"])
-        for before, after in zip(holders, holders[1:], strict=False):  # noqa: RUF007 (itertools is not loaded at the start)
-            if after["started_seconds"] < before["ended_seconds"]:
-                both = f"{label(before)} of {before['scenario']} and {label(after)} of {after['scenario']}"
-                note("pid", f"{both} had the pid {pid} at the same time")

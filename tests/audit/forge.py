@@ -77,7 +77,7 @@ class Archive:
         self.extra: dict[str, bytes] = {}
         self.tables: str | None = None
         self.run: dict[str, Any] = {
-            "spawn": "fork", "jobs": 1, "started_at": "2026-01-01T00:00:00Z", "wall_seconds": 1.5, "cores": 2,
+            "spawn": "fork", "jobs": 1, "started_at": "2026-01-01T00:00:00Z", "wall_seconds": 9.5, "cores": 2,
             "python": "3.11.7", "implementation": "CPython", "platform": "Linux", "file_system": "ext4",
             "packages": {"aiohttp": "3.10.0", "attrs": "26.1.0"}, "commit": "0123456789abcdef" * 2 + "01234567", "clean": True,
         }  # fmt: skip
