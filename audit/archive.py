@@ -164,6 +164,7 @@ def _scenario(case: Case) -> None:
     inquiries.check(case, traffic)
     order.check(case, traffic)
     messages.check(case, traffic)
+    volatile.check_causes(case, traffic)
     checkpoints.check(case, traffic)
     _counts(case)
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from audit.shapes import Shape
 
 CODE = Kind("an integer from 0 to 255", lambda value: type(value) is int and 0 <= value <= 255)
+PID = Kind("an integer from 1 that a process id can be", lambda value: type(value) is int and 0 < value < 2**31)
 EXIT: Shape = {"code": optional(CODE), "signal": optional(TEXT)}
 FAULT: Shape = {"point": TEXT, "occurrence": POSITIVE}
 RESOURCES: Shape = {"user_cpu_seconds": NUMBER, "system_cpu_seconds": NUMBER, "max_rss_bytes": COUNT}
@@ -45,7 +46,7 @@ PROCESS: Shape = {
     "substitutions": map_of(TEXT), "environment": map_of(TEXT), "fault": optional(OBJECT), "pause": optional(OBJECT),
     "expected_exit": OBJECT,
     "exit_code": ANYTHING, "signal": optional(TEXT), "ended_by": one_of("itself", "stop", "kill", "harness"),
-    "stdout": TEXT, "ready": optional(TEXT), "stderr": TEXT, "pid": POSITIVE, "started_seconds": NUMBER,
+    "stdout": TEXT, "ready": optional(TEXT), "stderr": TEXT, "pid": PID, "started_seconds": NUMBER,
     "ended_seconds": NUMBER, "resources": OBJECT,
 }  # fmt: skip
 

@@ -58,7 +58,10 @@ def _is_commit(value: Any) -> bool:
 def _is_moment(value: Any) -> bool:
     """YYYY-MM-DDTHH:MM:SS and the zone of UTC."""
     form = "".join(["0" if "0" <= each <= "9" else each for each in value]) if type(value) is str else ""
-    return form in ("0000-00-00T00:00:00Z", "0000-00-00T00:00:00+00:00")
+    if form not in ("0000-00-00T00:00:00Z", "0000-00-00T00:00:00+00:00"):
+        return False
+    month, day, hour, minute, second = (int(value[at : at + 2]) for at in (5, 8, 11, 14, 17))
+    return 1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 61
 
 
 COMMIT = Kind("40 lower-case hex digits", _is_commit)

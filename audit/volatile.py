@@ -1,19 +1,25 @@
 """The volatile fields of processes: they differ from run to run, and still not everything is possible.
 
-Ports are the ones that the READY lines name, and clock readings follow the order of the steps. Types were held before; what
-holds between scenarios, and against the duration of the run, is held in `lanes`.
+Ports are the ones that the READY lines name. Clock readings follow the order of the steps, and what the records say: who waited
+for others ended after they had begun, who gave up had waited. Types were held before; what holds between scenarios, and against
+the duration of the run, is held in `lanes`.
 """
 
 from __future__ import annotations
 
-from audit.case import label
+from audit.case import RECEIVER, label, option
 from audit.findings import show
+from audit.shapes import number_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from audit.case import Case, Ran
     from audit.findings import Note
+    from audit.requests import Request, Traffic
 
+PATIENCE_SECONDS = 10.0
+"""How long a sender waits for a response that was not told otherwise."""
+ROUNDED_SECONDS = 0.001
 READY = "READY 127.0.0.1:"
 VOLATILE: dict[str, tuple[str, ...]] = {
     "processes.json": ("substitutions", "ready", "stderr", "pid", "started_seconds", "ended_seconds", "resources"),
@@ -90,3 +96,34 @@ def _advance(note: Note, place: str, reading: float, after: tuple[float, str]) -
     if reading < after[0]:
         note(place, f"is {reading}, but by the order of the steps it comes after {after[1]}, {after[0]}")
     return max((reading, place), after)
+
+
+def check_causes(case: Case, traffic: Traffic) -> None:
+    """Who heard an answer ended after everybody had started who arrived before it; who timed out had lived as long."""
+    by_arrival = {arrival.place: request for request in traffic.requests for arrival in request.arrivals}
+    for store in case.having(RECEIVER):
+        arrivals = store["arrivals"].by_id("arrival")
+        latest: tuple[float, str] = (0.0, "the run")
+        for record in store["arrivals"].records:
+            arrival = record if record.type == "arrival" else arrivals.get(record.id)
+            request = by_arrival.get(arrival.place) if arrival is not None else None
+            if request is None or request.process is None:
+                continue
+            process, name = request.process, f"processes.json {label(request.process)}"
+            if record.type == "arrival":
+                latest = max(latest, (process["started_seconds"], f"the request of {label(process)}, which started at"))
+            elif request.heard() and request.answer() is record and process["ended_seconds"] < latest[0]:
+                said = f"is {process['ended_seconds']}, but its answer comes after {latest[1]} {latest[0]}"
+                case.note(f"{name}.ended_seconds", said)
+    for process in case.ran:
+        waits = [each for each in traffic.requests if each.process is process and _timed_out(each)]
+        patience = number_in(option(process, "--timeout-seconds"))
+        least = len(waits) * (PATIENCE_SECONDS if patience is None else patience) - ROUNDED_SECONDS
+        lived = process["ended_seconds"] - process["started_seconds"]
+        if waits and lived < least:
+            said = f"lived for {lived:.6f} s, but gave up waiting {len(waits)} times, which takes {least:.3f}"
+            case.note(f"processes.json {label(process)}.ended_seconds", said)
+
+
+def _timed_out(request: Request) -> bool:
+    return request.closed is not None and request.closed.data["reason"] == "response_timeout"

@@ -232,8 +232,8 @@ def test_a_volatile_field_must_be_there(compare: Command, run: Path, other: Path
 @pytest.mark.parametrize(
     ("member", "value", "sentence"),
     [
-        ("pid", "7", "is '7', expected an integer from 1 (in OTHER)"),
-        ("pid", 0, "is 0, expected an integer from 1 (in OTHER)"),
+        ("pid", "7", "is '7', expected an integer from 1 that a process id can be (in OTHER)"),
+        ("pid", 0, "is 0, expected an integer from 1 that a process id can be (in OTHER)"),
         ("ready", 1, "is 1, expected a string or null (in OTHER)"),
         ("stderr", None, "is None, expected a string (in OTHER)"),
         ("started_seconds", "1.0", "is '1.0', expected a number from 0 (in OTHER)"),

@@ -149,6 +149,7 @@ for _member, _value, _words in (
     ("scenario", "delivery/none", "was not selected"),
     ("stdout", "done\n", "a process that died printed nothing"),
     ("pid", 0, "expected an integer from 1"),
+    ("pid", 2**31, "expected an integer from 1 that a process id can be"),
     ("pid", True, "expected an integer from 1"),
     ("started_seconds", "1", "expected a number"),
     ("substitutions", {}, "the command asks for"),

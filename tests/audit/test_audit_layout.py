@@ -46,6 +46,8 @@ def test_an_expected_count_is_an_integer(run: Path, judge: Audit, archive: forge
         ("clean", None, "run.clean: is known where run.commit is not"),
         ("commit", "0123", "expected 40 lower-case hex digits"),
         ("started_at", "2026-01-01 00:00:00", "expected a moment in UTC"),
+        ("started_at", "2026-13-01T00:00:00Z", "expected a moment in UTC"),
+        ("started_at", "2026-01-01T24:00:00Z", "expected a moment in UTC"),
         ("started_at", "yesterday", "expected a moment in UTC"),
     ],
 )

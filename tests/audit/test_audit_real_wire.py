@@ -64,6 +64,12 @@ def an_attempt_before_its_time(part: Part) -> None:
     part.data("receiver/arrivals", 1)["attempt"] = "3"
 
 
+@enter("wire/response_delayed", "but gave up waiting 1 times, which takes 0.199")
+def a_timeout_in_no_time(part: Part) -> None:
+    dispatcher = part.process("dispatcher", 1)
+    dispatcher["ended_seconds"] = dispatcher["started_seconds"] + 0.01
+
+
 member("wire/request_reset", "relay/exchanges", 1, "fault", "none", "but the relay was told reset-request:headers")
 member("wire/request_reset", "relay/exchanges", 1, "request_forwarded_bytes", 237, "lets through")
 member("wire/request_reset", "relay/exchanges", 2, "request_forwarded_bytes", 1, "none lets through")

@@ -137,7 +137,9 @@ STEPS: dict[str, dict[str, Schema]] = {
 }
 RUN = exact({
     "spawn": one_of("fork", "exec"), "jobs": POSITIVE,
-    "started_at": matching("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(Z|[+]00:00)"),
+    "started_at": matching(
+        "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(Z|[+]00:00)"
+    ),
     "wall_seconds": NUMBER, "cores": POSITIVE, "python": NAME, "implementation": NAME, "platform": NAME,
     "file_system": or_null(NAME), "packages": named(NAME), "commit": or_null(matching("[0-9a-f]{40}")), "clean": or_null(FLAG),
 }, ways=UNKNOWN_OR_BOTH)  # fmt: skip
@@ -164,7 +166,7 @@ PROCESS = exact({
     "environment": exact({"HALT_AT": NAME, "PAUSE_AT": NAME}, left_out=("HALT_AT", "PAUSE_AT")),
     "fault": ARMED, "pause": ARMED, "expected_exit": exact({"code": EXIT_CODE, "signal": SIGNAL}, ways=ends("code")),
     "exit_code": EXIT_CODE, "signal": SIGNAL, "ended_by": one_of("itself", "stop", "kill", "harness"), "stdout": TEXT,
-    "ready": or_null(matching("READY 127[.]0[.]0[.]1:[1-9][0-9]{0,4}")), "stderr": TEXT, "pid": POSITIVE,
+    "ready": or_null(matching("READY 127[.]0[.]0[.]1:[1-9][0-9]{0,4}")), "stderr": TEXT, "pid": integer(1, 2**31 - 1),
     "started_seconds": NUMBER, "ended_seconds": NUMBER,
     "resources": exact({"user_cpu_seconds": NUMBER, "system_cpu_seconds": NUMBER, "max_rss_bytes": COUNT}),
 }, ways=ends("exit_code"))  # fmt: skip
