@@ -112,8 +112,8 @@ class Case:
         self.expectation = expectation
         self.processes = processes
         self.launches = launches(plan["steps"])
-        planned = [*self.launches, *[None] * len(processes)]
-        self.ran = [Ran(record, launch, n) for n, (record, launch) in enumerate(zip(processes, planned, strict=False))]
+        # What no step started is told by `processes` and not looked at any further: there may be any number of it.
+        self.ran = [Ran(record, launch, n) for n, (record, launch) in enumerate(zip(processes, self.launches, strict=False))]
         self.tree = tree
         self.note: Note = tree.findings.about(self.name)
         self.stores: dict[str, Store] = {}

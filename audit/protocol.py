@@ -81,6 +81,8 @@ RUN: Shape = {
 PLAN: Shape = {
     "section": NAME, "name": NAME, "shows": NAME, "look_at": NAME, "counterexample": FLAG, "steps": LIST, "expected": OBJECT,
 }  # fmt: skip
+MOST_STEPS = 200
+"""The checks go through the steps of a scenario more than once, so a scenario without end is refused at once."""
 COUNTS: Shape = dict.fromkeys(COUNTED, COUNT)
 HALT = optional(Kind("POINT or POINT#OCCURRENCE", _is_halt))
 _PROGRAM: Shape = {"process": NAME, "module": NAME, "arguments": list_of(TEXT)}
@@ -192,6 +194,10 @@ def _plan(plan: Any, note: Note, place: str) -> bool:
     if not holds(plan, PLAN, note, place):
         return False
     good = holds(plan["expected"], COUNTS, note, f"{place}.expected")
+    programs = sum(len(step["runs"]) for step in plan["steps"] if type(step) is dict and type(step.get("runs")) is list)
+    if len(plan["steps"]) + programs > MOST_STEPS:
+        note(f"{place}.steps", f"are {len(plan['steps'])} with {programs} programs, more than the {MOST_STEPS} of any scenario")
+        return False
     for number, step in enumerate(plan["steps"], 1):
         good = _step(step, note, f"{place} step {number}") and good
     return good

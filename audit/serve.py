@@ -84,6 +84,8 @@ class _Incarnation:
         self.in_flight: dict[str, tuple[Record, Known | None]] = {}
         self.arrived = 0
         self.senders: list[str] = []
+        self.under: dict[str | None, dict[str, None]] = {}
+        self.until_step: dict[int, dict[str, Record]] = {}
         self.turns = Turns()
         self.crowd = numeric(self.process, "--work-until", 0)
 
@@ -130,21 +132,24 @@ class _Incarnation:
         self.player.write("arrivals", "arrival", record.id, record.span or (0, 0))
         self.arrived += 1
         self.senders.append(record.data["sender"] or "")
-        for other, _ in self.in_flight.values():
-            if other.span and record.span and other.span[1] < record.span[0]:
-                self.note(other.place, f"{show(other.id)} was never answered, but its receiver lived to see {show(record.id)}")
+        self._outlived(record)
         gate = int(numeric(self.process, "--gate", 0))
-        if self.arrived <= gate and self.senders != sorted(self.senders):
+        if self.arrived <= gate and self.senders[-2:] != sorted(self.senders[-2:]):
             self.note(f"{record.place} data.sender", f"is {show(record.data['sender'])}, but the gate lets in by name")
         key = record.data["key"]
         seen = self.memory.find(key) if key is not None else None
         self.in_flight[record.id] = (record, seen)
+        self.under.setdefault(key, {})[record.id] = None
+        if record.span:
+            self.until_step.setdefault(record.span[1], {})[record.id] = record
         self.turns.came(record.id, key, self._waits_for(record, seen))
         if self.arrived >= self.crowd:
             self.turns.worked()
 
     def _turn(self, record: Record, name: str | None) -> None:
-        """Nobody is passed over by a record of the log."""
+        """What is logged was sent while this receiver ran, and nobody is passed over by it."""
+        if record.span and not (self.process["step"] < record.span[1] and record.span[0] < self.process.ends):
+            self.note(record.place, f"is of step {record.span[0]}, when {label(self.process)} did not run")
         first = self.turns.before(name)
         if first is not None:
             self.note(record.place, f"stands before the answer to {show(first)}, whose turn it was")
@@ -168,6 +173,9 @@ class _Incarnation:
         arrival, seen = self.in_flight[record.id]
         decision = self._serve(arrival, seen, record)
         del self.in_flight[record.id]
+        self.under[arrival.data["key"]].pop(record.id, None)
+        if arrival.span:
+            self.until_step.get(arrival.span[1], {}).pop(record.id, None)
         self.turns.answered(record.id, arrival.data["key"])
         self._held(record, decision)
         self.player.write("arrivals", "answer", record.id, record.span or (0, 0))
@@ -196,12 +204,13 @@ class _Incarnation:
 
     def _busy(self, arrival: Record) -> bool:
         """Whether an earlier request under the same key is being worked on."""
-        for other, _ in self.in_flight.values():
-            if other is arrival:
-                return False
-            if other.data["key"] == arrival.data["key"]:
-                return True
-        return False
+        return next(iter(self.under[arrival.data["key"]])) != arrival.id
+
+    def _outlived(self, record: Record) -> None:
+        """Whose sender was over before this request was sent has been answered; each that was not is told once."""
+        for step in [step for step in self.until_step if record.span and step < record.span[0]]:
+            for other in self.until_step.pop(step).values():
+                self.note(other.place, f"{show(other.id)} was never answered, but its receiver lived to see {show(record.id)}")
 
     def _clock(self) -> float | None:
         """The number in the receiver's clock file at this time."""

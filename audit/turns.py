@@ -17,38 +17,39 @@ class Turns:
 
     def __init__(self) -> None:
         self.due: str | None = None
-        self._working: list[str] = []
-        self._behind: dict[str, list[str]] = {}
-        self._ready: list[str] = []
+        self._working: dict[str, None] = {}
+        self._behind: dict[str | None, dict[str, None]] = {}
+        self._ready: dict[str, None] = {}
 
     def came(self, name: str, key: str | None, waits_for: str) -> None:
         """A request has come; `waits_for` is empty where it goes on at once."""
         if waits_for == WORK:
-            self._working.append(name)
+            self._working[name] = None
         elif waits_for == KEY:
-            self._behind.setdefault(key or "", []).append(name)
+            self._behind.setdefault(key, {})[name] = None
         else:
             self.due = name
 
     def worked(self) -> None:
         """Enough have come: all work is done."""
-        self._ready.extend(self._working)
+        self._ready.update(self._working)
         self._working.clear()
 
     def before(self, name: str | None) -> str | None:
         """Who must be answered before `name` is, or, for None, before anything else is logged."""
         if self.due is not None:
             return self.due if self.due != name else None
-        return self._ready[0] if name is not None and self._ready and self._ready[0] != name else None
+        first = next(iter(self._ready), None)
+        return first if name is not None and first != name else None
 
     def answered(self, name: str, key: str | None) -> None:
         """A request was answered; who waited for its key goes on."""
         if self.due == name:
             self.due = None
-        for waiting in (self._working, self._ready, *self._behind.values()):
-            if name in waiting:
-                waiting.remove(name)
-        self._ready.extend(self._behind.pop(key or "", []))
+        behind = self._behind.pop(key, {})
+        for waiting in (self._working, self._ready, behind):
+            waiting.pop(name, None)
+        self._ready.update(behind)
 
     def order(self) -> list[str]:
         """Everybody whose turn it is, in order."""
