@@ -76,8 +76,10 @@ SELECTION: Shape = {"scenarios": list_of(TEXT), "complete": FLAG}
 RUN: Shape = {
     "spawn": one_of("fork", "exec"), "jobs": POSITIVE, "started_at": MOMENT, "wall_seconds": NUMBER, "cores": POSITIVE,
     "python": NAME, "implementation": NAME, "platform": NAME, "file_system": optional(NAME), "packages": map_of(NAME),
+    "sqlite": OBJECT,
     "commit": optional(COMMIT), "clean": optional(FLAG),
 }  # fmt: skip
+SQLITE: Shape = {"package": NAME, "version": NAME, "journal_mode": one_of("wal", "truncate")}
 PLAN: Shape = {
     "section": NAME, "name": NAME, "shows": NAME, "look_at": NAME, "counterexample": FLAG, "steps": LIST, "expected": OBJECT,
 }  # fmt: skip
@@ -120,6 +122,7 @@ def hold_run(run: dict[str, Any], note: Note) -> None:
     """Hold what the manifest says of the run: nothing follows from it, so it may be wrong in its members only."""
     if not holds(run, RUN, note, "run"):
         return
+    holds(run["sqlite"], SQLITE, note, "run.sqlite")
     in_order(run["packages"], sorted(run["packages"]), note, "run.packages")
     if (run["commit"] is None) != (run["clean"] is None):
         note("run.clean", "is known where run.commit is not, or the other way round")

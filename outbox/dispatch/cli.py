@@ -38,9 +38,9 @@ from outbox.dispatch.errors import BadValue
 from outbox.dispatch.retention import purge_dispatches
 from outbox.dispatch.scheduler import Scheduler
 from outbox.dispatch.settings import load
-from outbox.dispatch.sqlite import choose
 from outbox.dispatch.store import StateDB
 from outbox.errors import reported, say
+from outbox.sqlite_choice import choose
 
 CHANGED_MEANWHILE = 1
 

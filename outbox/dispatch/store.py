@@ -31,6 +31,7 @@ from sqlalchemy.pool import AsyncAdaptedQueuePool
 from outbox.dispatch import schema, sqlite
 from outbox.dispatch.errors import translated
 from outbox.errors import BadInput, MachineRefused
+from outbox.sqlite_choice import WAL, choose
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
@@ -184,7 +185,7 @@ class StateDB:
     def _sqlite_engine(self) -> AsyncEngine:
         path = Path(self._url.database or "")
         _check_file(path, create=self._create)
-        self._sqlite = chosen = sqlite.choose()
+        self._sqlite = chosen = choose()
         self.warning = chosen.warning
         engine = create_async_engine(
             self._url,
@@ -201,7 +202,7 @@ class StateDB:
         def begun(connection: Connection) -> None:
             reading = connection.get_execution_options().get(_READING, False)
             connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
-            if chosen.journal_mode != sqlite.WAL:
+            if chosen.journal_mode != WAL:
                 sqlite.refuse_wal(str(connection.exec_driver_sql("PRAGMA journal_mode").scalar_one()), chosen)
 
         return engine

@@ -71,6 +71,8 @@ def test_an_expected_count_is_an_integer(run: Path, judge: Audit, archive: forge
         ("started_at", "2026-13-01T00:00:00Z", "expected a moment in UTC"),
         ("started_at", "2026-01-01T24:00:00Z", "expected a moment in UTC"),
         ("started_at", "yesterday", "expected a moment in UTC"),
+        ("sqlite", {"package": "sqlite3", "version": "3.40.1", "journal_mode": "delete"}, "run.sqlite.journal_mode"),
+        ("sqlite", "3.40.1", "run.sqlite"),
     ],
 )
 def test_facts_of_a_run_have_their_form(  # noqa: PLR0917 (a case and its fixtures)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from outbox.sqlite_choice import choose
 from scenarios.catalogue import PROTOCOL_VERSION, SCENARIOS
 from scenarios.engine.sources import source_hashes
 from scenarios.model import catalogue_data, protocol_sha256
@@ -120,6 +121,12 @@ def test_the_run_says_how_it_was_made(runs: Mapping[str, Path]) -> None:
         assert facts["packages"].keys() >= {"multidict", "markdown-it-py"}, "what the direct packages need is left out"
         assert all(version(name) == told for name, told in facts["packages"].items())
         assert (facts["commit"], facts["clean"] is None) == (commit, commit is None)
+        chosen = choose()
+        assert facts["sqlite"] == {
+            "package": chosen.package,
+            "version": chosen.version,
+            "journal_mode": chosen.journal_mode,
+        }
         assert facts["file_system"] is None or facts["file_system"]
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", facts["started_at"])
 

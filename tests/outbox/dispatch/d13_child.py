@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from outbox.dispatch import StateDB, enqueue_dispatch, sqlite
+from outbox import sqlite_choice
+from outbox.dispatch import StateDB, enqueue_dispatch
 from outbox.errors import Halt23Error
 
 
@@ -42,7 +43,7 @@ async def unfixed(path: str) -> None:
     """Open the database with Python's own SQLite, as if no other were installed, in a process that holds no other lock on it.
 
     Enqueue one row at once, and one each time that a line comes; prints what became of each."""
-    sqlite._installed = lambda: [sqlite3]
+    sqlite_choice._installed = lambda: [sqlite3]
     try:
         async with StateDB(path) as db:
             while True:

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 
-from outbox.dispatch import sqlite
+from outbox import sqlite_choice
 
 
 @contextlib.contextmanager
@@ -17,7 +17,7 @@ def driver(url: str) -> Iterator[Any]:
             yield connection
         return
     # The library's own SQLite: an older one must not touch its WAL database.
-    with contextlib.closing(sqlite.choose().module.connect(url, isolation_level=None, timeout=0.1)) as connection:
+    with contextlib.closing(sqlite_choice.choose().module.connect(url, isolation_level=None, timeout=0.1)) as connection:
         yield connection
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from outbox.dispatch import StateDB, deliver_due_dispatches, enqueue_dispatch, list_admin_events
-from outbox.dispatch.sqlite import choose
+from outbox.sqlite_choice import choose
 from tests.outbox.dispatch.peek import moves, one, peek, poke
 from tests.outbox.dispatch.programs import goes_on
 from tests.outbox.world import environment_of

@@ -26,8 +26,8 @@ from outbox.dispatch import (
     retry_dispatch,
 )
 from outbox.dispatch.router import RouterOptions
-from outbox.dispatch.sqlite import choose
 from outbox.faults import Fault
+from outbox.sqlite_choice import choose
 from tests.outbox.dispatch.peek import moves, one, peek, poke
 from tests.outbox.peer import Connection, Peer, answering, response
 

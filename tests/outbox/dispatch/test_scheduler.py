@@ -14,8 +14,8 @@ from outbox.dispatch import DispatchSettings, RetentionPolicy, StateDB, StoreLoc
 from outbox.dispatch.delivery import Delivery
 from outbox.dispatch.scheduler import Scheduler
 from outbox.dispatch.settings import Destination
-from outbox.dispatch.sqlite import choose
 from outbox.faults import Fault
+from outbox.sqlite_choice import choose
 from tests import postgres
 from tests.outbox.dispatch.peek import moves, one, peek
 from tests.outbox.dispatch.test_delivery import BOUND, NOTHING, NOW, Gate, Held, gate, soon

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from outbox.dispatch import DamagedStore, StateDB, StoreLocked, StoreLost, enqueue_dispatch, sqlite
+from outbox import sqlite_choice
+from outbox.dispatch import DamagedStore, StateDB, StoreLocked, StoreLost, enqueue_dispatch
 from outbox.errors import BadInput, DamagedJournal, LockHeld, MachineRefused
 from tests.outbox.dispatch.d13_hand import driver, hand
 from tests.outbox.dispatch.peek import peek, poke
@@ -25,9 +26,11 @@ from tests.support import ROOT, ProcessBox
 
 SECRET = "hunter2"
 BOUND_SECONDS = 10.0
-OWN_IS_FIXED = sqlite.is_mended(sqlite3.sqlite_version_info)
+OWN_IS_FIXED = sqlite_choice.is_mended(sqlite3.sqlite_version_info)
 needs_an_unfixed_sqlite = pytest.mark.skipif(OWN_IS_FIXED, reason="this Python's own SQLite has no WAL-reset race")
-needs_wal = pytest.mark.skipif(sqlite.choose().journal_mode != sqlite.WAL, reason="no SQLite without the WAL-reset race")
+needs_wal = pytest.mark.skipif(
+    sqlite_choice.choose().journal_mode != sqlite_choice.WAL, reason="no SQLite without the WAL-reset race"
+)
 
 
 async def enqueue(db: StateDB, size: int = 0) -> str:
@@ -208,7 +211,7 @@ async def test_an_outbox_is_opened_once_at_a_time_and_again_after_its_end(url: s
 
 async def test_the_info_tells_engine_version_package_and_mode(db: StateDB) -> None:
     if db.dialect == "sqlite":
-        chosen = sqlite.choose()
+        chosen = sqlite_choice.choose()
         assert (db.info.engine, db.info.version) == ("sqlite", chosen.version)
         assert (db.info.package, db.info.journal_mode) == (chosen.package, chosen.journal_mode)
     else:
@@ -232,7 +235,7 @@ async def test_every_connection_has_full_durability_foreign_keys_and_a_busy_time
             )
 
         several = await asyncio.gather(*(settings() for _connection in range(4)))
-    assert several == [(sqlite.choose().journal_mode, 2, 1, 1250)] * 4
+    assert several == [(sqlite_choice.choose().journal_mode, 2, 1, 1250)] * 4
 
 
 @pytest.mark.parametrize(
@@ -254,7 +257,7 @@ async def test_every_connection_has_full_durability_foreign_keys_and_a_busy_time
     ],
 )
 def test_the_releases_without_the_wal_reset_race_are_known(version: tuple[int, ...], fixed: bool) -> None:
-    assert sqlite.is_mended(version) is fixed
+    assert sqlite_choice.is_mended(version) is fixed
 
 
 def candidate(name: str, *version: int) -> SimpleNamespace:
@@ -275,7 +278,7 @@ def candidate(name: str, *version: int) -> SimpleNamespace:
 def test_the_first_fixed_sqlite_gets_wal_and_without_one_python_s_own_gets_the_rollback_journal(
     candidates: list[Any], package: str, version: str, mode: str
 ) -> None:
-    chosen = sqlite.choose(candidates)
+    chosen = sqlite_choice.choose(candidates)
     assert (chosen.package, chosen.version, chosen.journal_mode) == (package, version, mode)
     if mode == "wal":
         assert chosen.warning is None
@@ -287,7 +290,7 @@ def test_the_first_fixed_sqlite_gets_wal_and_without_one_python_s_own_gets_the_r
 @pytest.fixture
 def unfixed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only Python's own SQLite is installed."""
-    monkeypatch.setattr("outbox.dispatch.sqlite._installed", lambda: [sqlite3])
+    monkeypatch.setattr("outbox.sqlite_choice._installed", lambda: [sqlite3])
 
 
 @needs_an_unfixed_sqlite

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from outbox.dispatch import StateDB, enqueue_dispatch
-from outbox.dispatch.sqlite import choose
+from outbox.sqlite_choice import choose
 from tests.outbox.dispatch.peek import moves, one, peek
 from tests.outbox.dispatch.programs import Programs, goes_on, identity
 from tests.outbox.world import World
