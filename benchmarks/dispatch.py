@@ -29,6 +29,7 @@ from aiohttp import web
 from sqlalchemy import Connection, insert
 
 from outbox.dispatch import DeliveryOptions, StateDB, deliver_due_dispatches
+from outbox.dispatch.enqueue import destination
 from outbox.dispatch.schema import dispatch_outbox
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,12 +88,13 @@ async def bare_client(url: str, rows: int, concurrency: int, body: bytes, prefix
 
 
 def _rows(first: int, number: int, url: str, status: str, at: float) -> list[dict[str, object]]:
-    payload = json.dumps({"schema_version": 1, "kind": "bench", "body": {"order": 7}})
+    payload, to = json.dumps({"schema_version": 1, "kind": "bench", "body": {"order": 7}}), destination(url)
     return [
         {
             "id": f"{first + each:032x}",
             "kind": "bench",
             "deliver_to": url,
+            "destination": to,
             "payload": payload,
             "status": status,
             "next_attempt_at": at + each * 1e-6,

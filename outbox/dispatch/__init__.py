@@ -21,29 +21,40 @@ from outbox.dispatch.admin import (
     retry_dispatch,
 )
 from outbox.dispatch.backoff import backoff_seconds
+from outbox.dispatch.books import DeliveryOptions
 from outbox.dispatch.claim import NOTIFY_TIMEOUT_SECONDS
-from outbox.dispatch.delivery import DeliveryOptions, deliver_due_dispatches
+from outbox.dispatch.delivery import deliver_due_dispatches
 from outbox.dispatch.enqueue import add_schedule_run, add_session, enqueue_dispatch
 from outbox.dispatch.errors import BadValue, DamagedStore, IllegalEdge, NoSuchDispatch, StoreLocked, StoreLost
 from outbox.dispatch.retention import RetentionPolicy, apply_retention, purge_dispatches
 from outbox.dispatch.revival import enqueue_revival_heartbeat
+from outbox.dispatch.router import RouterOptions
+from outbox.dispatch.scheduler import Scheduler
 from outbox.dispatch.schema import DEFAULT_MAX_ATTEMPTS
-from outbox.dispatch.settings import DispatchSettings, load, resolve_notify_template
+from outbox.dispatch.settings import Destination, DispatchSettings, load, resolve_notify_template
+from outbox.dispatch.settle import Jitter
 from outbox.dispatch.signal import SIGNAL_SCHEMA_VERSION, DispatchSignal, Signal
 from outbox.dispatch.store import StateDB
+from outbox.errors import BadInput, MachineRefused
 
 __all__ = [
     "DEFAULT_MAX_ATTEMPTS",
     "NOTIFY_TIMEOUT_SECONDS",
     "SIGNAL_SCHEMA_VERSION",
+    "BadInput",
     "BadValue",
     "DamagedStore",
     "DeliveryOptions",
+    "Destination",
     "DispatchSettings",
     "DispatchSignal",
     "IllegalEdge",
+    "Jitter",
+    "MachineRefused",
     "NoSuchDispatch",
     "RetentionPolicy",
+    "RouterOptions",
+    "Scheduler",
     "Signal",
     "StateDB",
     "StoreLocked",

@@ -7,6 +7,7 @@ a study wants exact times.
 
 import random
 
+from outbox.dispatch.checks import shown
 from outbox.dispatch.errors import BadValue
 
 BASE_BACKOFF_SECONDS = 30
@@ -16,10 +17,12 @@ _ENOUGH_DOUBLINGS = MAX_BACKOFF_SECONDS.bit_length()
 
 
 def backoff_seconds(attempt: int) -> float:
-    """The delay after `attempt` (0, 1, 2 …). Raises BadValue for a negative one."""
+    """The delay after `attempt` (0, 1, 2 …). Raises BadValue for a negative one, and for what is no whole number."""
+    if isinstance(attempt, bool) or not isinstance(attempt, int):
+        raise BadValue(f"attempt is {shown(attempt)}; expected a whole number")
     if attempt < 0:
-        raise BadValue(f"attempt {attempt} is negative")
-    return min(BASE_BACKOFF_SECONDS << min(attempt, _ENOUGH_DOUBLINGS), MAX_BACKOFF_SECONDS)
+        raise BadValue(f"attempt {shown(attempt)} is negative")
+    return float(min(BASE_BACKOFF_SECONDS << min(attempt, _ENOUGH_DOUBLINGS), MAX_BACKOFF_SECONDS))
 
 
 def jittered(delay_seconds: float, fraction: float, chance: random.Random) -> float:

@@ -5,16 +5,19 @@
     python -m outbox.dispatch --db URL ack ID TOKEN
     python -m outbox.dispatch --db URL retry ID
     python -m outbox.dispatch --db URL purge ID | --status STATUS … --older-than-seconds N [--dry-run]
+    python -m outbox.dispatch --db URL events [--limit 50]
     python -m outbox.dispatch --db URL run [--once] [--project DIR] [--tick-seconds N]
 
 `--db` is a file (SQLite) or a URL (`postgresql://USER@HOST/NAME`); `--json` prints JSON. There is no enqueue: producers call
-the library. Exit codes: 0 done, 1 the row changed meanwhile or was not there, so nothing was done, 2 bad input, 13 the database
-is locked, 14 it is damaged, 16 it cannot be reached or the machine refused.
+the library. Exit codes: 0 done, 1 the row changed meanwhile or `purge` did not find it, so nothing was done, 2 bad input, also
+an ID that `show`, `ack` or `retry` does not find, 13 the database is locked, 14 it is damaged, 16 it cannot be reached or the
+machine refused. SIGTERM and SIGINT end a `run` after what it is sending, with 0 if the last scan went well.
 """
 
 import argparse
 import asyncio
 import logging
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -27,6 +30,7 @@ from outbox.dispatch.admin import (
     LIST_LIMIT,
     ack_dispatch,
     get_dispatch,
+    list_admin_events,
     list_dispatches,
     list_transitions,
     purge_dispatch,
@@ -39,7 +43,7 @@ from outbox.dispatch.retention import purge_dispatches
 from outbox.dispatch.scheduler import Scheduler
 from outbox.dispatch.settings import load
 from outbox.dispatch.store import StateDB
-from outbox.errors import reported, say
+from outbox.errors import BadInput, Halt23Error, reported
 from outbox.sqlite_choice import choose
 
 CHANGED_MEANWHILE = 1
@@ -92,7 +96,16 @@ async def _purge(db: StateDB, arguments: argparse.Namespace) -> int:
     return 0
 
 
+async def _events(db: StateDB, arguments: argparse.Namespace) -> int:
+    found = await list_admin_events(db, limit=arguments.limit, newest_first=True)
+    printing.events(found, as_json=arguments.json)
+    return 0
+
+
 async def _run(db: StateDB, arguments: argparse.Namespace) -> int:
+    """`db` is not open yet: a stop that comes while it is being opened is heard, and then nothing is claimed."""
+    if arguments.project is not None and not os.path.isdir(arguments.project):  # noqa: PTH112 - the other one can raise
+        raise BadInput(f"--project {arguments.project}: there is no such directory")
     settings = load(arguments.project)
     if arguments.tick_seconds is not None:
         if not 0 < arguments.tick_seconds < float("inf"):
@@ -104,16 +117,20 @@ async def _run(db: StateDB, arguments: argparse.Namespace) -> int:
             printing.scan({**delivery.counts, "superseded": delivery.superseded}, as_json=arguments.json)
 
     scheduler = Scheduler(db, settings, directory=arguments.project, told=told)
-    printing.store(db, settings, once=arguments.once)
-    if arguments.once:
-        told(await scheduler.scan())
-        return 0
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, scheduler.stop)
-    await scheduler.run()
-    say("dispatch: stopped; nothing is being sent", sys.stderr)
-    return 0
+    async with db:
+        printing.store(db, settings, once=arguments.once)
+        if arguments.once:
+            told(await scheduler.scan())
+            return 0
+        await scheduler.run()
+    failure = scheduler.failure
+    printing.stopped(failure)
+    if isinstance(failure, Halt23Error):
+        return failure.exit_code
+    return 0 if failure is None else 1
 
 
 def _told(done: bool, success: str, failure: str, arguments: argparse.Namespace) -> int:
@@ -152,6 +169,8 @@ def _parser() -> argparse.ArgumentParser:
     purge.add_argument("--older-than-seconds", type=float, metavar="N", help="last changed at least N seconds ago")
     purge.add_argument("--dry-run", action="store_true", help="delete nothing, say what would be")
     purge.add_argument("--remove-history", action="store_true", help="delete the transitions as well; they are kept otherwise")
+    events = add("events", _events, "Show what was purged, when and by whom, the newest first.")
+    events.add_argument("--limit", type=int, default=LIST_LIMIT, metavar="N", help=f"at most N events ({LIST_LIMIT})")
     run = add("run", _run, "Run the scheduler until SIGTERM, by the settings in halt23.toml.")
     run.add_argument("--once", action="store_true", help="make one scan and end")
     run.add_argument("--project", type=Path, metavar="DIR", help="where halt23.toml is and commands run (here)")
@@ -180,9 +199,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments.json = getattr(arguments, "json", False)
 
     async def work() -> int:
-        async with StateDB(arguments.db, create=arguments.command == "run") as db:
-            result: int = await arguments.function(db, arguments)
-            return result
+        db = StateDB(arguments.db, create=arguments.command == "run")
+        function: Command = arguments.function
+        if arguments.command == "run":  # opens it itself
+            return await function(db, arguments)
+        async with db:
+            return await function(db, arguments)
 
     def run() -> int:
         faults.arm_from_environment()

@@ -13,7 +13,7 @@ import contextlib
 import os
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, Process, SubprocessStreamProtocol
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from outbox.dispatch.claim import NOTIFY_TIMEOUT_SECONDS, Claim
@@ -58,21 +58,11 @@ async def run_command(
     values = {PAYLOAD: claim.payload, DELIVER_TO: claim.deliver_to}
     argv = [values.get(element, element) for element in template]
     on_stdin = PAYLOAD not in template
-    loop = asyncio.get_running_loop()
+    environment = {**os.environ, ID_VARIABLE: claim.id, ATTEMPT_VARIABLE: str(claim.attempt)}
     try:
-        transport, watch = await loop.subprocess_exec(
-            lambda: _Watch(loop),
-            *argv,
-            stdin=PIPE if on_stdin else DEVNULL,
-            stdout=PIPE,
-            stderr=PIPE,
-            cwd=directory,
-            env={**os.environ, ID_VARIABLE: claim.id, ATTEMPT_VARIABLE: str(claim.attempt)},
-            start_new_session=True,
-        )
+        process, watch = await _start(argv, PIPE if on_stdin else DEVNULL, directory, environment)
     except (OSError, ValueError) as error:
         return failed(f"{argv[0]} cannot be started: {error}", definite=True)
-    process = Process(transport, watch, loop)
     stderr = ""
     try:
         async with asyncio.timeout(timeout_seconds):
@@ -86,6 +76,33 @@ async def run_command(
     if process.returncode == 0:
         return SENT
     return failed(stderr.strip() or f"exit {process.returncode}", definite=False)
+
+
+async def _start(
+    argv: Sequence[str], stdin: int, directory: Path | None, environment: Mapping[str, str]
+) -> tuple[Process, "_Watch"]:
+    """Start the command. Whoever is cancelled meanwhile ends it: asyncio itself, interrupted there, can wait for ever."""
+    loop = asyncio.get_running_loop()
+    starting = asyncio.ensure_future(
+        loop.subprocess_exec(
+            lambda: _Watch(loop),
+            *argv,
+            stdin=stdin,
+            stdout=PIPE,
+            stderr=PIPE,
+            cwd=directory,
+            env=environment,
+            start_new_session=True,
+        )
+    )
+    try:
+        transport, watch = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with contextlib.suppress(OSError, ValueError):
+            transport, watch = await starting
+            await _reap(Process(transport, watch, loop), watch.exited)
+        raise
+    return Process(transport, watch, loop), watch
 
 
 class _Watch(SubprocessStreamProtocol):

@@ -1,32 +1,29 @@
 """One scan: claim what is due, send it, write what came of it (ADR-0059, D3 and D4).
 
 The scan alternates between the database and the network. One transaction at a time settles all results that have come in and
-claims as many due rows as there are free slots; then the claims are sent, each in a task of its own, while the next results
-come in. So a commit is shared by many rows, and yet each send has one durable claim before it and one durable outcome after it.
-A slow destination holds its slot and nothing else.
+claims as many due rows as there are free slots (`books`); then the claims are sent, each in a task of its own, while the next
+results come in. So a commit is shared by many rows, and yet each send has one durable claim before it and one durable outcome
+after it. A slow destination holds its own slots and nothing else.
 
 Nothing is open in the database while something is sent. Whoever dies here leaves rows in `delivering`; they are due again when
 their lease has passed, which is why a receiver should know the dispatch's id.
 """
 
 import asyncio
+import contextlib
 import logging
-import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
-
-from sqlalchemy import Connection
 
 from outbox import faults
-from outbox.dispatch.claim import CLAIM_LEASE_SECONDS, Claim, Claimed, claim
-from outbox.dispatch.router import Router, RouterOptions
-from outbox.dispatch.settings import CONCURRENCY, resolve_notify_template
-from outbox.dispatch.settle import Jitter, SendResult, Settled, failed, settle
+from outbox.dispatch.books import Books, DeliveryOptions, Finished, GuardedBooks, Scan, Turn
+from outbox.dispatch.claim import Claim
+from outbox.dispatch.clock import Clock, clock_from
+from outbox.dispatch.router import Router
+from outbox.dispatch.settings import resolve_notify_template
+from outbox.dispatch.settle import failed
+from outbox.dispatch.slots import Room, Slots
 from outbox.dispatch.store import StateDB
-from outbox.dispatch.transitions import Seen, apply
-from outbox.errors import LockHeld, MachineRefused
 
 log = logging.getLogger("outbox.dispatch")
 
@@ -35,84 +32,11 @@ COUNTERS = ("attempted", "delivered", "dead_letter", "expired", "retried")
 MAX_SETTLED_ROWS = 1000
 
 CLAIM_BEFORE = faults.declare("dispatch.claim.before", "due rows are not claimed yet")
-CLAIM_WRITTEN = faults.declare("dispatch.claim.written", "claims are written, not committed")
 CLAIM_COMMITTED = faults.declare("dispatch.claim.committed", "claims are committed, nothing is sent")
 SEND_BEFORE = faults.declare("dispatch.send.before", "a claimed dispatch is about to be sent")
 SEND_RESPONSE = faults.declare("dispatch.send.response", "the result of a send is in hand, nothing recorded")
 OUTCOME_BEFORE = faults.declare("dispatch.outcome.before", "results are about to be recorded")
-OUTCOME_WRITTEN = faults.declare("dispatch.outcome.written", "results are written, not committed")
 OUTCOME_COMMITTED = faults.declare("dispatch.outcome.committed", "results are committed")
-
-Clock = Callable[[], float]
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryOptions:
-    """How a scan works: sends at once, seconds of a lease, jitter of the backoff, and the transports' own bounds.
-
-    A lease must be longer than a send may take, or a live claimant is taken for a dead one.
-    """
-
-    concurrency: int = CONCURRENCY
-    lease_seconds: float = CLAIM_LEASE_SECONDS
-    jitter: Jitter | None = None
-    router: RouterOptions = field(default_factory=RouterOptions)
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A claim, and the result of its send."""
-
-    claim: Claim
-    result: SendResult
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What one turn at the books did: results `applied` and `superseded` (their claim was taken over), and new claims."""
-
-    applied: tuple[Settled, ...]
-    superseded: tuple[Finished, ...]
-    claimed: Claimed
-
-
-class Books(Protocol):
-    """How claims and outcomes are written. The study has another one beside this module's, with the record's flaws."""
-
-    async def turn(self, db: StateDB, finished: Sequence[Finished], scan: "Scan", room: int) -> Turn:
-        """Write the outcomes of `finished`, then claim up to `room` rows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """What one scan knows: when it began (rows due then are its work), the clock, and its options."""
-
-    began_at: float
-    clock: Clock
-    options: DeliveryOptions
-
-
-class GuardedBooks:
-    """Outcomes and claims in one transaction, each guarded by the claim that it belongs to."""
-
-    async def turn(self, db: StateDB, finished: Sequence[Finished], scan: Scan, room: int) -> Turn:
-        settled = [settle(each.claim, each.result, scan.options.jitter) for each in finished]
-        return await db.write(lambda connection: self._work(connection, finished, settled, scan, room), "claims and outcomes")
-
-    @staticmethod
-    def _work(connection: Connection, finished: Sequence[Finished], settled: Sequence[Settled], scan: Scan, room: int) -> Turn:
-        at = scan.clock()
-        done: frozenset[Seen] = frozenset()
-        if settled:
-            done = apply(connection, [each.change for each in settled], at)
-            faults.reach(OUTCOME_WRITTEN)
-        claimed = Claimed(0, (), 0, 0)
-        if room:
-            claimed = claim(connection, due_until=scan.began_at, at=at, limit=room, lease_seconds=scan.options.lease_seconds)
-            faults.reach(CLAIM_WRITTEN)
-        applied = tuple(each for each in settled if each.change.seen in done)
-        superseded = tuple(each for each in finished if each.claim.seen not in done)
-        return Turn(applied, superseded, claimed)
 
 
 @dataclass(slots=True)
@@ -121,6 +45,24 @@ class Delivery:
 
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTERS, 0))
     superseded: int = 0
+
+    def add(self, turn: Turn) -> None:
+        """Count a turn, and log what came too late."""
+        for settled in turn.applied:
+            for name in settled.counts:
+                self.counts[name] += 1
+        self.counts["attempted"] += turn.claimed.selected
+        self.counts["expired"] += turn.claimed.expired
+        self.counts["dead_letter"] += turn.claimed.dead_letter
+        self.superseded += len(turn.superseded)
+        for late in turn.superseded:
+            log.warning(
+                "dispatch %s: the outcome of attempt %d (%s) came too late and changed nothing: the row was taken over, "
+                "acknowledged or purged meanwhile",
+                late.claim.id,
+                late.claim.attempt,
+                late.result.outcome,
+            )
 
 
 async def deliver_due_dispatches(
@@ -152,39 +94,35 @@ async def deliver(
     notify_template: Sequence[str] | None = None,
     options: DeliveryOptions | None = None,
     resolve_template: bool = True,
+    tick_seconds: float | None = None,
     books: Books | None = None,
     stopping: Callable[[], bool] = lambda: False,
 ) -> Delivery:
     """The same, with all that can be told and set.
 
-    Without `resolve_template` no template means none; `books` are those of a variant; `stopping` is asked before each claim.
+    Without `resolve_template` no template means none; with `tick_seconds` a long scan goes on with what becomes due meanwhile,
+    at each tick; `books` are those of a variant; `stopping` is asked before each claim.
     """
     chosen = options or DeliveryOptions()
     template = resolve_notify_template() if notify_template is None and resolve_template else notify_template
-    clock = _clock(now)
-    scan = Scan(clock(), clock, chosen)
-    async with Router(template, chosen.router, chosen.concurrency, clock) as router:
-        running = _Running(db, scan, router, books or GuardedBooks(), stopping)
+    clock = clock_from(now)
+    scan = Scan(clock(), clock, chosen, tick_seconds)
+    slots = Slots(chosen.concurrency)
+    async with Router(template, chosen.router, slots.total, clock) as router:
+        running = _Running(db, scan, router, slots)
+        running.books, running.stopping = books or running.books, stopping
         await running.run()
     return running.delivery
-
-
-def _clock(now: float | Clock | None) -> Clock:
-    if now is None:
-        return time.time
-    if callable(now):
-        return now
-    start, began = float(now), time.monotonic()
-    # In whole seconds, so that a short scan happens at the very number, and the leases of a long one are right all the same.
-    return lambda: start + math.floor(time.monotonic() - began)
 
 
 class _Running:
     """One scan at work."""
 
-    def __init__(self, db: StateDB, scan: Scan, router: Router, books: Books, stopping: Callable[[], bool]) -> None:
+    def __init__(self, db: StateDB, scan: Scan, router: Router, slots: Slots) -> None:
         self.delivery = Delivery()
-        self._db, self._scan, self._router, self._books, self._stopping = db, scan, router, books, stopping
+        self.books: Books = GuardedBooks()
+        self.stopping: Callable[[], bool] = lambda: False
+        self._db, self._scan, self._router, self._slots = db, scan, router, slots
         self._finished: list[Finished] = []
         self._sending: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
@@ -196,7 +134,7 @@ class _Running:
             while await self._turn():
                 # After a refusal too: the database is asked again when there is more to write, not over and over.
                 if self._sending and (self._failure or not self._finished):
-                    await self._news.wait()
+                    await self._wait()
                 self._news.clear()
         finally:
             # Reached with sends under way only when the scan itself is cancelled: their commands are killed, not abandoned.
@@ -206,27 +144,41 @@ class _Running:
         if self._failure is not None:
             raise self._failure
 
+    async def _wait(self) -> None:
+        """Until a send has ended, or until the next tick."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._scan.tick_seconds):
+                await self._news.wait()
+
     async def _turn(self) -> bool:
         """Write what has come in and claim what there is room for; False when there is nothing left to do."""
         finished, self._finished = self._finished[:MAX_SETTLED_ROWS], self._finished[MAX_SETTLED_ROWS:]
-        room = 0 if self._failure or self._stopping() else self._scan.options.concurrency - len(self._sending)
-        if not finished and not room:
+        room = self._room()
+        if not finished and room is None:
             return bool(self._sending)
         try:
             turn = await self._at_the_books(finished, room)
-        except (LockHeld, MachineRefused) as error:
+        except Exception as error:
             return self._put_off(error, finished)
-        self._count(turn)
+        self.delivery.add(turn)
         for each in turn.claimed.claims:
             self._start(each)
+        if room is not None and turn.claimed.selected == room.rows:
+            self._news.set()  # there may be more, for those who still have room
         return bool(self._sending or self._finished or turn.claimed.selected)
 
-    async def _at_the_books(self, finished: Sequence[Finished], room: int) -> Turn:
+    def _room(self) -> Room | None:
+        if self._failure is not None or self.stopping():
+            return None
+        room = self._slots.room()
+        return room if room.rows else None
+
+    async def _at_the_books(self, finished: Sequence[Finished], room: Room | None) -> Turn:
         if finished:
             faults.reach(OUTCOME_BEFORE)
-        if room:
+        if room is not None:
             faults.reach(CLAIM_BEFORE)
-        turn = await self._books.turn(self._db, finished, self._scan, room)
+        turn = await self.books.turn(self._db, finished, self._scan, room)
         if finished:
             faults.reach(OUTCOME_COMMITTED)
         if turn.claimed.claims:
@@ -235,31 +187,19 @@ class _Running:
 
     def _put_off(self, error: Exception, finished: list[Finished]) -> bool:
         """The database refused: claim nothing more, wait for what is being sent, then try once more to write outcomes."""
-        if self._failure is not None and not self._sending:
-            return False  # that was the second time; the rows are due again when their leases have passed
+        again = self._failure is not None
         self._failure = self._failure or error
         self._finished = finished + self._finished
+        if again and not self._sending:
+            log.error(
+                "the outcomes of %d sends could not be recorded; their dispatches are due again when the leases have passed",
+                len(self._finished),
+            )
+            return False
         return bool(self._sending or self._finished)
 
-    def _count(self, turn: Turn) -> None:
-        counts = self.delivery.counts
-        for settled in turn.applied:
-            for name in settled.counts:
-                counts[name] += 1
-        counts["attempted"] += turn.claimed.selected
-        counts["expired"] += turn.claimed.expired
-        counts["dead_letter"] += turn.claimed.dead_letter
-        self.delivery.superseded += len(turn.superseded)
-        for late in turn.superseded:
-            log.warning(
-                "dispatch %s: the outcome of attempt %d (%s) came too late and changed nothing: the row was taken over, "
-                "acknowledged or purged meanwhile",
-                late.claim.id,
-                late.claim.attempt,
-                late.result.outcome,
-            )
-
     def _start(self, claim: Claim) -> None:
+        self._slots.take(claim)
         task = asyncio.create_task(self._send(claim), name=f"dispatch {claim.id}")
         self._sending.add(task)
         task.add_done_callback(self._ended)
@@ -276,6 +216,8 @@ class _Running:
             # A bug of ours in one row must not hold up the others; it is told, and the row is tried again.
             log.exception("dispatch %s: sending raised", claim.id)
             result = failed(f"{type(error).__name__}: {error}", definite=False)
+        finally:
+            self._slots.give_back(claim)
         faults.reach(SEND_RESPONSE)
         if result.error is not None:
             log.info("dispatch %s: attempt %d: %s", claim.id, claim.attempt, result.error)

@@ -4,28 +4,28 @@ Give a `StateDB`, and the transaction is the function's own. Give the connection
 written together with the caller's rows: both are there afterwards, or neither.
 """
 
-import sys
-import time
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any, TypeGuard
+from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
+from yarl import URL
 
 from outbox import faults
+from outbox.dispatch import checks
 from outbox.dispatch.edges import ENQUEUED, PENDING, edge
+from outbox.dispatch.engines import OURS
 from outbox.dispatch.errors import BadValue, translated
+from outbox.dispatch.http import is_url
 from outbox.dispatch.schema import DEFAULT_MAX_ATTEMPTS, dispatch_outbox, schedule_runs, sessions
 from outbox.dispatch.signal import DispatchSignal
 from outbox.dispatch.store import StateDB
 from outbox.dispatch.transitions import History, record
 
 ACTOR = "enqueue_dispatch"
-MAX_INTEGER = 2**31 - 1  # what an INTEGER column holds everywhere
-MAX_KEY_BYTES = 2000  # what an index takes everywhere; PostgreSQL's refuse a little more
 
 BEFORE = faults.declare("dispatch.enqueue.before", "nothing of a dispatch is in the database")
 WRITTEN = faults.declare("dispatch.enqueue.written", "the dispatch and its first transition are written, not committed")
@@ -59,22 +59,25 @@ async def enqueue_dispatch(
     Raises BadValue for a value that cannot be used, among them a body that is no JSON object, an expiry that has passed, and a
     session or schedule run that does not exist; and what `StateDB.write` raises. Nothing is written then.
     """
-    at = _moment(now)
+    _check_where(db)
+    at = checks.moment(now)
+    asked = checks.flag("ack_required", ack_required)
     identity = uuid.uuid4().hex if dispatch_id is None else dispatch_id
     row = {
-        "id": _hexadecimal("dispatch_id", identity),
-        "kind": _text("kind", kind),
-        "deliver_to": _text("deliver_to", deliver_to),
-        "dedup_key": None if dedup_key is None else _key("dedup_key", dedup_key),
-        "max_attempts": _positive("max_attempts", max_attempts),
+        "id": checks.hexadecimal("dispatch_id", identity),
+        "kind": checks.text("kind", kind),
+        "deliver_to": checks.text("deliver_to", deliver_to),
+        "destination": destination(deliver_to),
+        "dedup_key": None if dedup_key is None else checks.key("dedup_key", dedup_key),
+        "max_attempts": checks.positive("max_attempts", max_attempts),
         "next_attempt_at": at,
-        "ack_required": int(bool(ack_required)),
-        "ack_token": _token(ack_required, ack_token),
-        "session_id": None if session_id is None else _text("session_id", session_id),
-        "schedule_run_id": None if schedule_run_id is None else _text("schedule_run_id", schedule_run_id),
+        "ack_required": int(asked),
+        "ack_token": _token(asked, ack_token),
+        "session_id": None if session_id is None else checks.text("session_id", session_id),
+        "schedule_run_id": None if schedule_run_id is None else checks.text("schedule_run_id", schedule_run_id),
         "created_at": at,
         "expires_at": _expiry(expires_at),
-        "lane": None if lane is None else _key("lane", lane),
+        "lane": None if lane is None else checks.key("lane", lane),
     }
     row["payload"] = _payload(row, body)
 
@@ -86,10 +89,40 @@ async def enqueue_dispatch(
         identity = await db.write(work, f"enqueueing a {kind!r}")
         faults.reach(COMMITTED)
         return identity
-    if not db.in_transaction():
-        raise BadValue("the connection is in no transaction; use the one of `async with db.begin()`")
     with translated(f"enqueueing a {kind!r} in the caller's transaction"):
         return await db.run_sync(lambda connection: _within(connection, work))
+
+
+def _check_where(db: object) -> None:
+    if isinstance(db, StateDB):
+        return
+    if not isinstance(db, AsyncConnection):
+        raise BadValue(f"db is {checks.shown(db)}; expected an open StateDB, or the connection of its `async with db.begin()`")
+    connection = db.sync_connection
+    if connection is None or not connection.in_transaction():
+        raise BadValue("the connection is in no transaction; use the one of `async with db.begin()`")
+    if not connection.get_execution_options().get(OURS):
+        raise BadValue(
+            "the connection is of another engine than that of a StateDB: its SQLite may be one that damages a database in WAL "
+            "mode; use the connection of `async with db.begin()`"
+        )
+
+
+def destination(route: str) -> str | None:
+    """What a route's sends have in common with others: the origin of a URL (`http://host:80`), None for what is none.
+
+    It decides nothing but which sends are bounded together, so a URL that cannot be sent to is left to the transport.
+    """
+    if not is_url(route):
+        return None
+    try:
+        url = URL(route, encoded=True)
+        host, port = url.raw_host, url.port
+    except ValueError:
+        return None
+    if not host:
+        return None
+    return f"{url.scheme}://{f'[{host}]' if ':' in host else host}:{port}".lower()
 
 
 def _within(connection: Connection, work: Callable[[Connection], str]) -> str:
@@ -161,7 +194,7 @@ async def add_schedule_run(db: StateDB, schedule_run_id: str, now: float | None 
 
 
 async def _add(db: StateDB, table: Any, identity: str, now: float | None) -> None:
-    row = {"id": _key("id", identity), "created_at": _moment(now)}
+    row = {"id": checks.key("id", identity), "created_at": checks.moment(now)}
 
     def work(connection: Connection) -> None:
         try:
@@ -203,69 +236,18 @@ def _check_names(body: Mapping[str, Any]) -> None:
             inside.extend(value)
 
 
-def _text(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise BadValue(f"{name} is {type(value).__name__}; expected text")
-    if not value:
-        raise BadValue(f"{name} is empty")
-    if "\0" in value:
-        raise BadValue(f"{name} {value!r} holds a NUL character, which no command line and no database takes")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise BadValue(f"{name} {value!r} is not text: {error.reason}") from error
-    return value
-
-
-def _key(name: str, value: object) -> str:
-    key = _text(name, value)
-    if len(key.encode()) > MAX_KEY_BYTES:
-        raise BadValue(
-            f"{name} is {len(key.encode())} bytes long; expected at most {MAX_KEY_BYTES}, to which an index is bound"
-        )
-    return key
-
-
-def _positive(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise BadValue(f"{name} is {value!r}; expected a whole number")
-    if not 0 < value <= MAX_INTEGER:
-        raise BadValue(f"{name} is {value}; expected 1 to {MAX_INTEGER}")
-    return value
-
-
-def _hexadecimal(name: str, value: str) -> str:
-    if len(_text(name, value)) != 32 or set(value) - set("0123456789abcdef"):
-        raise BadValue(f"{name} {value!r} is not 32 hexadecimal digits in small letters")
-    return value
-
-
 def _token(ack_required: bool, ack_token: str | None) -> str | None:
     if ack_token is not None and not ack_required:
         raise BadValue("an ack_token was given, but no acknowledgement is asked for; set ack_required")
     if not ack_required:
         return None
-    return uuid.uuid4().hex if ack_token is None else _hexadecimal("ack_token", ack_token)
-
-
-def _moment(now: float | None) -> float:
-    at = time.time() if now is None else now
-    if not _is_time(at):
-        raise BadValue(f"now is {now!r}; expected seconds since the epoch")
-    return float(at)
+    return uuid.uuid4().hex if ack_token is None else checks.hexadecimal("ack_token", ack_token)
 
 
 def _expiry(expires_at: object) -> float | None:
     if expires_at is None:
         return None
-    if not _is_time(expires_at):
-        raise BadValue(f"expires_at is {expires_at!r}; expected seconds since the epoch, or None")
-    return float(expires_at)
-
-
-def _is_time(value: object) -> TypeGuard[int | float]:
-    # Compared, not converted: an int may be larger than any float.
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    return checks.seconds("expires_at", expires_at, "seconds since the epoch, or None")
 
 
 def _not_expired(row: Mapping[str, Any]) -> None:

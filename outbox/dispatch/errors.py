@@ -63,7 +63,8 @@ def translated(doing: str) -> Iterator[None]:
 
 
 _SQLITE_LOCKED = frozenset({5, 6})
-_SQLITE_DAMAGED = frozenset({11, 26})
+# 1 is any error of a statement: ours are fixed, so the tables are not what they were.
+_SQLITE_DAMAGED = frozenset({1, 11, 26})
 _SQLITE_REFUSED = {3: "no permission", 8: "it is read-only", 10: "reading or writing it failed", 14: "it cannot be opened"}
 _SQLITE_FULL = 13
 
@@ -82,7 +83,9 @@ def _of_sqlite(code: int, error: DBAPIError, doing: str) -> Exception | None:
     if code in _SQLITE_LOCKED:
         return StoreLocked(f"{doing}: the database is locked by another connection; try again ({error.orig})")
     if code in _SQLITE_DAMAGED:
-        return DamagedStore(f"{doing}: the file is damaged or is no database; it was left as it is ({error.orig})")
+        return DamagedStore(
+            f"{doing}: the file is damaged, is no database, or its tables were changed; it was left as it is ({error.orig})"
+        )
     if code == _SQLITE_FULL:
         return MachineRefused(f"{doing}: the disk is full; nothing was changed. Make room and do it again", disk_full=True)
     if code in _SQLITE_REFUSED:
@@ -91,10 +94,11 @@ def _of_sqlite(code: int, error: DBAPIError, doing: str) -> Exception | None:
 
 
 _POSTGRESQL_GOING = ("08", "57P01", "57P02", "57P03", "57P05")
-_POSTGRESQL_LOCKED = ("55P03", "40001", "40P01")
+_POSTGRESQL_LOCKED = ("55P03", "40001", "40P01", "57014", "25P02", "25P03")
 _POSTGRESQL_FULL = ("53100",)
-_POSTGRESQL_REFUSED = ("53", "58", "28000", "28P01", "3D000", "42501", "25006")
-_POSTGRESQL_DAMAGED = ("XX",)
+_POSTGRESQL_REFUSED = ("53", "54", "58", "28000", "28P01", "3D000", "42501", "25006")
+# 42P01 and 42703: a table or a column that the schema has is gone.
+_POSTGRESQL_DAMAGED = ("XX", "42P01", "42703")
 
 
 def _of_postgresql(state: str | None, error: DBAPIError, doing: str) -> Exception | None:
@@ -105,9 +109,9 @@ def _of_postgresql(state: str | None, error: DBAPIError, doing: str) -> Exceptio
     if silent or error.connection_invalidated or code.startswith(_POSTGRESQL_GOING):
         return StoreLost(f"{doing}: the database cannot be reached, or the connection broke ({text})")
     if code.startswith(_POSTGRESQL_LOCKED):
-        return StoreLocked(f"{doing}: another transaction holds the rows; try again ({text})")
+        return StoreLocked(f"{doing}: the server cancelled it, or another transaction holds the rows; try again ({text})")
     if code.startswith(_POSTGRESQL_FULL + _POSTGRESQL_REFUSED):
         return MachineRefused(f"{doing}: the database refused ({text})", disk_full=code in _POSTGRESQL_FULL)
     if code.startswith(_POSTGRESQL_DAMAGED):
-        return DamagedStore(f"{doing}: the database says that its files are damaged ({text})")
+        return DamagedStore(f"{doing}: the database is damaged, or its tables were changed ({text})")
     return None

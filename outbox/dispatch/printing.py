@@ -72,6 +72,19 @@ def row(found: Mapping[str, Any] | None, history: Sequence[Mapping[str, Any]], *
         _tell(harmless(line + each["reason_summary"]))
 
 
+def events(found: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+    """What was deleted, by whom: a line for each event."""
+    if as_json:
+        _tell(_json([dict(each) for each in found], indent=1))
+        return
+    if not found:
+        _tell("no events")
+    for each in found:
+        of = f" {each['entity_id']}" if each["entity_id"] else ""
+        details = json.dumps(each["details"], ensure_ascii=False)
+        _tell(harmless(f"{_time(each['created_at'])}  {each['actor']}  {each['action']}{of}: {details}"))
+
+
 def answer(done: bool, sentence: str, *, as_json: bool) -> None:
     """What became of an act on one row."""
     if as_json:
@@ -108,6 +121,15 @@ def store(db: StateDB, settings: DispatchSettings, *, once: bool) -> None:
     say(f"dispatch: notify template: {template}; success means {promise.success_means}; the destination {twice}", sys.stderr)
     if not once:
         say(f"dispatch: a scan every {settings.tick_seconds:g} seconds, {settings.concurrency} sends at once", sys.stderr)
+
+
+def stopped(failure: Exception | None) -> None:
+    """On standard error: the scheduler has ended, and whether all that it sent is recorded."""
+    if failure is None:
+        say("dispatch: stopped; nothing is being sent", sys.stderr)
+    else:
+        told = "stopped; the last scan failed, so what it sent may not be recorded, and is sent again when its lease has passed"
+        say(f"dispatch: {told}: {harmless(str(failure))}", sys.stderr)
 
 
 def _error(each: Mapping[str, Any], limit: int | None) -> str:

@@ -1,9 +1,9 @@
 """The revival heartbeat: one `revival_ping` for each seat, once for each reset, however often it is asked for (ADR-0059,
 D6)."""
 
-import sys
 from collections.abc import Iterable
 
+from outbox.dispatch import checks
 from outbox.dispatch.enqueue import enqueue_dispatch
 from outbox.dispatch.errors import BadValue
 from outbox.dispatch.schema import DEFAULT_MAX_ATTEMPTS
@@ -29,15 +29,16 @@ async def enqueue_revival_heartbeat(
     before the bad one are written then, and asking again adds none of them a second time.
     """
     if isinstance(seats, str):
-        raise BadValue(f"seats is the text {seats!r}; expected a list of seats")
+        raise BadValue(f"seats is the text {checks.shown(seats)}; expected a list of seats")
+    if isinstance(seats, bytes) or not isinstance(seats, Iterable):
+        raise BadValue(f"seats is {checks.shown(seats)}; expected a list of seats")
     for name, value in (("reset_epoch", reset_epoch), ("ttl_seconds", ttl_seconds)):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
-            raise BadValue(f"{name} is {value!r}; expected seconds")
+        checks.seconds(name, value)
     return [
         await enqueue_dispatch(
             db,
             kind=KIND,
-            deliver_to=seat,
+            deliver_to=checks.text("seat", seat),
             body={"seat": seat, "reset_epoch": reset_epoch},
             dedup_key=f"revival:{seat}:{reset_epoch}",
             max_attempts=max_attempts,

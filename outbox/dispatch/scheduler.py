@@ -2,19 +2,22 @@
 
 The tick (30 seconds) is the latency of an idle row; a producer in the same process may `wake` the scheduler instead. A scan
 that fails is logged, and the next tick comes all the same. `stop` ends the claiming at once; what is being sent is waited for
-and recorded. Where the settings hold a retention policy it is applied after each scan.
+and recorded. Where the settings hold a retention policy it is applied, after a scan, at the interval that it names.
 
 Any number of schedulers may work on one database, on one machine with SQLite, on several with PostgreSQL.
 """
 
 import asyncio
 import logging
+import math
 import random
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from outbox.dispatch.delivery import Clock, Delivery, DeliveryOptions, deliver
+from outbox.dispatch.books import DeliveryOptions
+from outbox.dispatch.clock import Clock
+from outbox.dispatch.delivery import Delivery, deliver
 from outbox.dispatch.retention import apply_retention
 from outbox.dispatch.router import RouterOptions
 from outbox.dispatch.settings import DispatchSettings
@@ -47,6 +50,8 @@ class Scheduler:
         )
         self._stopping = False
         self._news = asyncio.Event()
+        self._retention_due = -math.inf
+        self.failure: Exception | None = None
 
     def stop(self) -> None:
         """Claim nothing more, and let `run` end when what is being sent is recorded. May be called from a signal handler."""
@@ -73,7 +78,7 @@ class Scheduler:
                 continue
 
     async def tick(self) -> Delivery | None:
-        """One scan, and the retention. None if the scan failed; the reason is in the log."""
+        """One scan, and the retention when it is due. None if the scan failed; the reason is in the log and in `failure`."""
         delivery = None
         try:
             delivery = await self.scan()
@@ -82,19 +87,34 @@ class Scheduler:
         else:
             self._told(delivery)
         try:
-            if self._settings.retention is not None and not self._stopping:
-                await apply_retention(self._db, self._settings.retention, now=self._clock())
+            await self._retain()
         except Exception as error:
             self._log("retention", error)
         return delivery
 
+    async def _retain(self) -> None:
+        policy = self._settings.retention
+        if policy is None or self._stopping or self._clock() < self._retention_due:
+            return
+        await apply_retention(self._db, policy, now=self._clock(), stopping=lambda: self._stopping)
+        self._retention_due = self._clock() + policy.every_seconds
+
     async def scan(self) -> Delivery:
         """One scan by the settings. Raises what `deliver_due_dispatches` raises."""
+        self.failure = None
+        try:
+            return await self._deliver()
+        except Exception as error:
+            self.failure = error
+            raise
+
+    async def _deliver(self) -> Delivery:
         return await deliver(
             self._db,
             now=self._clock,
             notify_template=self._settings.notify_template,
             resolve_template=False,
+            tick_seconds=self._settings.tick_seconds,
             options=self._options,
             stopping=lambda: self._stopping,
         )

@@ -102,6 +102,7 @@ dispatch_outbox = Table(
     Column("last_error_attempt", Integer),
     Column("lane", Text),
     Column("lane_position", Integer),
+    Column("destination", Text),  # the origin of a URL; null for what goes by the template
     CheckConstraint(f"status IN ({_quoted(STATUSES)})", name="dispatch_status_known"),
     CheckConstraint("ack_required IN (0, 1)", name="dispatch_ack_required_is_a_bit"),
     CheckConstraint("attempt >= 0", name="dispatch_attempt_not_negative"),
@@ -119,6 +120,13 @@ dispatch_outbox = Table(
         "dispatch_outbox_due",
         "status",
         "next_attempt_at",
+        sqlite_where=text(IS_ACTIVE),
+        postgresql_where=text(IS_ACTIVE),
+    ),
+    Index(  # so that the claim never walks the finished rows of a lane
+        "dispatch_outbox_lane_open",
+        "lane",
+        "lane_position",
         sqlite_where=text(IS_ACTIVE),
         postgresql_where=text(IS_ACTIVE),
     ),
@@ -172,6 +180,9 @@ def prepare(connection: Connection, name: str, *, create: bool) -> None:
     if connection.dialect.name == "postgresql":
         # Two processes that create the tables at once would fail on each other's; any fixed number serves.
         connection.execute(text("SELECT pg_advisory_xact_lock(2359)"))
+        encoding = connection.execute(text("SHOW server_encoding")).scalar_one()
+        if encoding not in ("UTF8", b"UTF8"):
+            raise BadInput(f"{name} has the encoding {encoding!r}; create the database with ENCODING 'UTF8'")
     present = set(inspect(connection).get_table_names()) & set(metadata.tables)
     if schema_meta.name in present:
         _check_version(connection, name)

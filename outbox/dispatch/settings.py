@@ -11,9 +11,11 @@
 
     [dispatch.retention]          # without this table nothing is ever deleted
     delivered_seconds = 604800
+    every_seconds = 3600          # how often that is looked for
 
-`load` refuses what it does not know, with the name of the key. `resolve_notify_template` is the record's lenient reading:
-whatever is not a non-empty list of texts counts as no template, so that a bad file fails sends and not the scheduler.
+docs/dispatch.md lists all of them. `load` refuses what it does not know, with the name of the key. `resolve_notify_template`
+is the record's lenient reading: whatever is not a non-empty list of texts counts as no template, so that a bad file fails sends
+and not the scheduler.
 """
 
 import tomllib
@@ -22,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from outbox.dispatch import checks
 from outbox.dispatch.command import DELIVER_TO, check_template
 from outbox.dispatch.errors import BadValue
 from outbox.dispatch.retention import RetentionPolicy
@@ -77,9 +80,13 @@ def _check_route_is_named(template: tuple[str, ...], destination: Destination) -
 
 
 def resolve_notify_template(project_dir: str | Path | None = None) -> list[str] | None:
-    """The template of the project's settings (`project_dir`, or the current directory), or None if there is no usable one."""
+    """The template of the project's settings (`project_dir`, or the current directory), or None if there is no usable one.
+
+    Raises BadValue only where `project_dir` is no path at all.
+    """
+    path = _file(project_dir)
     try:
-        template = _read(_file(project_dir)).get("notify_template")
+        template = _read(path).get("notify_template")
     except BadInput:
         return None
     if not isinstance(template, list) or not template or not all(isinstance(each, str) for each in template):
@@ -93,7 +100,7 @@ def load(project_dir: str | Path | None = None) -> DispatchSettings:
     Raises BadInput for a file that cannot be read and BadValue for a key or value that cannot be used.
     """
     path = _file(project_dir)
-    if not path.exists():
+    if not _exists(path):
         return DispatchSettings()
     try:
         return _settings(_read(path))
@@ -102,7 +109,21 @@ def load(project_dir: str | Path | None = None) -> DispatchSettings:
 
 
 def _file(project_dir: str | Path | None) -> Path:
-    return Path.cwd() / FILE_NAME if project_dir is None else Path(project_dir) / FILE_NAME
+    if project_dir is None:
+        return Path.cwd() / FILE_NAME
+    if not isinstance(project_dir, str | Path) or "\0" in str(project_dir):
+        raise BadValue(f"project_dir is {checks.shown(project_dir)}; expected the path of a directory, or None")
+    return Path(project_dir) / FILE_NAME
+
+
+def _exists(path: Path) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{checks.shown(str(path))} cannot be read: {checks.shown(error)}") from error
+    return True
 
 
 def _read(path: Path) -> Mapping[str, Any]:
@@ -140,27 +161,11 @@ def _hosts(name: str, value: object) -> tuple[str, ...]:
 
 
 def _number(low: float, high: float) -> Callable[[str, object], float]:
-    def read(name: str, value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            raise BadValue(f"{name} is {value!r}; expected a number from {low:g} to {high:g}")
-        return float(value)
-
-    return read
+    return lambda name, value: checks.number(name, value, low, high)
 
 
 def _whole(low: int, high: int) -> Callable[[str, object], int]:
-    def read(name: str, value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise BadValue(f"{name} is {value!r}; expected a whole number from {low} to {high}")
-        return value
-
-    return read
-
-
-def _flag(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise BadValue(f"{name} is {value!r}; expected true or false")
-    return value
+    return lambda name, value: checks.whole(name, value, low, high)
 
 
 def _one_of(*words: str) -> Callable[[str, object], str]:
@@ -189,7 +194,9 @@ _READERS: Mapping[str, Callable[[str, object], Any]] = {
     "concurrency": _whole(1, MAX_CONCURRENCY),
     "jitter_fraction": _number(0, 1),
     "allow_hosts": _hosts,
-    "destination": _table(Destination, {"success_means": _one_of(ACCEPTED, STORED), "deduplicates": _flag, "fixed": _flag}),
+    "destination": _table(
+        Destination, {"success_means": _one_of(ACCEPTED, STORED), "deduplicates": checks.flag, "fixed": checks.flag}
+    ),
     "retention": _table(
         RetentionPolicy,
         {
@@ -197,8 +204,9 @@ _READERS: Mapping[str, Callable[[str, object], Any]] = {
             "acked_seconds": _AGE,
             "dead_letter_seconds": _AGE,
             "expired_seconds": _AGE,
-            "batch_rows": _whole(1, 10_000),
-            "remove_history": _flag,
+            "batch_rows": checks.batch_rows,
+            "remove_history": checks.flag,
+            "every_seconds": _AGE,
         },
     ),
 }

@@ -23,6 +23,8 @@ from outbox.dispatch.transitions import Change
 from outbox.outcome import DID_NOT_HAPPEN, MAY_HAVE_HAPPENED
 
 MAX_ERROR_CHARACTERS = 2000
+# A destination that asks for more patience than a day gets a day: a mistake of its clock must not bury a dispatch.
+MAX_RETRY_AFTER_SECONDS = 86_400.0
 HAPPENED = "happened"
 
 
@@ -111,4 +113,10 @@ def _due(claim: Claim, result: SendResult, jitter: Jitter | None) -> float:
     delay = backoff_seconds(claim.attempt)
     if jitter is not None:
         delay = jittered(delay, jitter.fraction, jitter.chance)
-    return max(claim.claimed_at + delay, result.not_before or 0.0)
+    due = max(claim.claimed_at + delay, min(result.not_before or 0.0, claim.claimed_at + MAX_RETRY_AFTER_SECONDS))
+    # Expiry is seen when a row is due, so a destination's wish does not put it off.
+    return (
+        due
+        if claim.expires_at is None or result.not_before is None
+        else min(due, max(claim.expires_at, claim.claimed_at + delay))
+    )

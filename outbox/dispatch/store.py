@@ -13,35 +13,29 @@ What this module does not do: it starts no server, it repeats nothing, and it ne
 
 import asyncio
 import contextlib
-import importlib.util
 import os
-import re
 from collections.abc import AsyncIterator, Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
-from sqlalchemy import Connection, event, text
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-from sqlalchemy.pool import AsyncAdaptedQueuePool
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from outbox.dispatch import schema, sqlite
+from outbox.dispatch import schema
+from outbox.dispatch.address import POSTGRESQL, SQLITE, address, shown
+from outbox.dispatch.engines import READING, postgresql_engine, sqlite_engine
 from outbox.dispatch.errors import translated
-from outbox.errors import BadInput, MachineRefused
-from outbox.sqlite_choice import WAL, choose
+from outbox.errors import BadInput
+from outbox.sqlite_choice import choose
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
 
-SQLITE = "sqlite"
-POSTGRESQL = "postgresql"
 BUSY_TIMEOUT_SECONDS = 10.0
-CONNECT_TIMEOUT_SECONDS = 10
-_READING = "halt23_reading"
-_SCHEME = re.compile(r"[a-z][a-z0-9+]*:", re.ASCII | re.IGNORECASE)
+MAX_BUSY_TIMEOUT_SECONDS = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +46,17 @@ class StoreInfo:
     version: str
     package: str
     journal_mode: str | None = None
+
+
+@dataclass(slots=True)
+class _Block:
+    """One `async with db.begin()`, while it is open."""
+
+    db: "StateDB"
+    open: bool = True
+
+
+_inside: ContextVar[_Block | None] = ContextVar("halt23_inside_begin", default=None)
 
 
 class StateDB:
@@ -65,17 +70,14 @@ class StateDB:
     def __init__(
         self, path_or_url: str | os.PathLike[str], *, create: bool = True, busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS
     ) -> None:
-        self._url = _address(path_or_url)
-        # Without the query: libpq takes a password there as well.
-        self.name = self._url.set(query={}).render_as_string(hide_password=True)
-        if self._url.get_backend_name() == SQLITE:
-            self.name = self._url.database or ""
+        self._url = address(path_or_url)
+        self.name = shown(self._url)
         self._create = create
-        self._busy_timeout_seconds = busy_timeout_seconds
+        self._busy_timeout_seconds = _seconds(busy_timeout_seconds)
+        self._sqlite = choose()
         self._engine: AsyncEngine | None = None
         self._info: StoreInfo | None = None
         self._turn = asyncio.Lock()
-        self._writer: asyncio.Task[Any] | None = None
         self.warning: str | None = None
 
     @property
@@ -94,10 +96,13 @@ class StateDB:
         if self._engine is not None:
             raise BadInput(f"{self.name} is open already")
         with translated(f"opening {self.name}"):
-            self._engine = self._sqlite_engine() if self.dialect == SQLITE else _postgresql_engine(self._url)
+            self._engine = self._new_engine()
             try:
                 await self.write(lambda connection: schema.prepare(connection, self.name, create=self._create), "the tables")
                 await self._learn()
+            except DBAPIError as error:  # none of the kinds that are told apart: something in the address or in its options
+                await self._close()
+                raise BadInput(f"{self.name} cannot be used: {str(error.orig).strip()}") from error
             except BaseException:
                 await self._close()
                 raise
@@ -119,7 +124,7 @@ class StateDB:
         """Run `work`, which changes nothing, on one snapshot of the database."""
         with translated(f"{self.name}: {doing}"):
             async with self._opened.connect() as connection:
-                await connection.execution_options(**{_READING: True})
+                await connection.execution_options(**{READING: True})
                 async with connection.begin():
                     return await connection.run_sync(work)
 
@@ -132,10 +137,20 @@ class StateDB:
         """
         with translated(f"{self.name}: a transaction of the caller's"):
             async with self._writing() as connection:
-                yield connection
+                block = _Block(self)
+                before = _inside.set(block)
+                try:
+                    yield connection
+                finally:
+                    block.open = False
+                    _inside.reset(before)
 
     @contextlib.asynccontextmanager
     async def _writing(self) -> AsyncIterator[AsyncConnection]:
+        block = _inside.get()
+        if block is not None and block.open and block.db is self:
+            # It would wait for itself, or be another transaction than it looks like. Tasks begun inside are inside.
+            raise BadInput("this is inside `async with db.begin()`; give the connection of that block, not the database")
         if self.dialect != SQLITE:
             async with self._opened.begin() as connection:
                 try:
@@ -149,22 +164,20 @@ class StateDB:
                         raise asyncio.CancelledError from error
                     raise
             return
-        task = asyncio.current_task()
-        if self._writer is task:
-            # It would wait for itself, for ever.
-            raise BadInput("this task is inside `async with db.begin()`; give the connection of that block, not the database")
         async with self._turn, self._opened.begin() as connection:
-            self._writer = task
-            try:
-                yield connection
-            finally:
-                self._writer = None
+            yield connection
 
     @property
     def _opened(self) -> AsyncEngine:
         if self._engine is None:
             raise BadInput(f"{self.name} is not open; use it as `async with StateDB(...) as db`")
         return self._engine
+
+    def _new_engine(self) -> AsyncEngine:
+        if self.dialect == POSTGRESQL:
+            return postgresql_engine(self._url)
+        self.warning = self._sqlite.warning
+        return sqlite_engine(self._url, self._sqlite, create=self._create, busy_timeout_seconds=self._busy_timeout_seconds)
 
     async def _close(self) -> None:
         engine, self._engine, self._info = self._engine, None, None
@@ -182,88 +195,8 @@ class StateDB:
         else:
             self._info = StoreInfo(POSTGRESQL, version, "psycopg")
 
-    def _sqlite_engine(self) -> AsyncEngine:
-        path = Path(self._url.database or "")
-        _check_file(path, create=self._create)
-        self._sqlite = chosen = choose()
-        self.warning = chosen.warning
-        engine = create_async_engine(
-            self._url,
-            module=sqlite.adapted(chosen),
-            poolclass=AsyncAdaptedQueuePool,
-            connect_args={"isolation_level": None, "timeout": self._busy_timeout_seconds},
-        )
 
-        @event.listens_for(engine.sync_engine, "connect")
-        def connected(connection: Any, _record: object) -> None:
-            sqlite.set_up(connection, chosen, self._busy_timeout_seconds, set_mode=self._create)
-
-        @event.listens_for(engine.sync_engine, "begin")
-        def begun(connection: Connection) -> None:
-            reading = connection.get_execution_options().get(_READING, False)
-            connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
-            if chosen.journal_mode != WAL:
-                sqlite.refuse_wal(str(connection.exec_driver_sql("PRAGMA journal_mode").scalar_one()), chosen)
-
-        return engine
-
-
-def _postgresql_engine(url: URL) -> AsyncEngine:
-    if importlib.util.find_spec("psycopg") is None:
-        raise BadInput("PostgreSQL needs the package psycopg: pip install 'halt23[postgres]'")
-    from psycopg.types.string import TextLoader  # noqa: PLC0415 - an optional package
-
-    engine = create_async_engine(
-        url,
-        pool_pre_ping=True,  # a server that was restarted between two scans has closed the pool's connections
-        isolation_level="READ COMMITTED",
-        connect_args={"connect_timeout": CONNECT_TIMEOUT_SECONDS},
-    )
-
-    @event.listens_for(engine.sync_engine, "connect")
-    def connected(connection: Any, _record: object) -> None:
-        # JSON comes back as the text that was stored.
-        connection.driver_connection.adapters.register_loader("json", TextLoader)
-
-    return engine
-
-
-def _address(path_or_url: str | os.PathLike[str]) -> URL:
-    """The URL of a database. Raises BadInput for what is neither a file nor a URL of a database that is known here."""
-    given = os.fspath(path_or_url)
-    if not given or "\0" in given:
-        raise BadInput(f"{given!r} is no database: give a file for SQLite, or postgresql://USER@HOST/NAME")
-    if not _SCHEME.match(given):
-        return URL.create("sqlite+aiosqlite", database=str(Path(given).absolute()))
-    try:
-        url = make_url(given)
-    except (ArgumentError, ValueError) as error:
-        raise BadInput(f"{_without_password(given)!r} is no URL of a database: {error}") from error
-    match url.drivername:
-        case "sqlite" | "sqlite+aiosqlite" if url.database and url.database != ":memory:":
-            return url.set(drivername="sqlite+aiosqlite", database=str(Path(url.database).absolute()))
-        case "postgres" | "postgresql" | "postgresql+psycopg":
-            return url.set(drivername="postgresql+psycopg")
-        case "sqlite" | "sqlite+aiosqlite":
-            raise BadInput("a database in memory outlives no process; give a file")
-    raise BadInput(
-        f"{_without_password(given)!r}: {url.drivername} is not supported; give a file for SQLite, or postgresql://USER@HOST/NAME"
-    )
-
-
-def _without_password(url: str) -> str:
-    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url.partition("?")[0])
-
-
-def _check_file(path: Path, *, create: bool) -> None:
-    if path.is_dir():
-        raise BadInput(f"{path} is a directory; give the file of a database")
-    if path.exists() and not path.is_file():
-        raise BadInput(f"{path} is not a regular file")
-    if not path.exists():
-        if not create:
-            raise BadInput(f"there is no database {path}; a producer, or `run`, creates it")
-        if not path.parent.is_dir():
-            raise BadInput(f"there is no directory {path.parent} for the database {path.name}")
-        if not os.access(path.parent, os.W_OK):
-            raise MachineRefused(f"{path.parent} cannot be written to, so {path.name} cannot be created there")
+def _seconds(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_BUSY_TIMEOUT_SECONDS:
+        raise BadInput(f"busy_timeout_seconds is {value!r}; expected 0 to {MAX_BUSY_TIMEOUT_SECONDS}")
+    return float(value)

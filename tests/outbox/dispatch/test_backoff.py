@@ -1,11 +1,19 @@
 """How long a dispatch waits: the ladder of the record, its end, and jitter that is off unless asked for."""
 
 import random
+from typing import Any
 
 import pytest
 
-from outbox.dispatch import BadValue, DeliveryOptions, StateDB, backoff_seconds, deliver_due_dispatches, enqueue_dispatch
-from outbox.dispatch.settle import Jitter
+from outbox.dispatch import (
+    BadValue,
+    DeliveryOptions,
+    Jitter,
+    StateDB,
+    backoff_seconds,
+    deliver_due_dispatches,
+    enqueue_dispatch,
+)
 from tests.outbox.dispatch.peek import moves, one, peek
 
 NOW = 1_800_000_000.0
@@ -16,6 +24,22 @@ LADDER = (60, 120, 240, 480, 960, 1800, 1800)
 def test_a_negative_attempt_is_refused(attempt: int) -> None:
     with pytest.raises(BadValue, match=f"attempt {attempt} is negative"):
         backoff_seconds(attempt)
+
+
+@pytest.mark.parametrize("attempt", [None, 1.5, "", "3", True, [1]])
+def test_an_attempt_that_is_no_whole_number_is_refused(attempt: Any) -> None:
+    with pytest.raises(BadValue, match=r"attempt is .*; expected a whole number"):
+        backoff_seconds(attempt)
+
+
+def test_a_negative_attempt_too_long_to_print_is_refused_all_the_same() -> None:
+    with pytest.raises(BadValue, match="attempt a value of type int is negative"):
+        backoff_seconds(-(10**5000))
+
+
+@pytest.mark.parametrize("attempt", [0, 3, 7, 10**1000])
+def test_a_delay_is_a_float(attempt: int) -> None:
+    assert type(backoff_seconds(attempt)) is float
 
 
 @pytest.mark.parametrize("attempt", [7, 60, 64, 1_000_000, 2**63, 10**1000])

@@ -122,9 +122,10 @@ async def test_a_live_claim_is_left_alone_until_its_lease_has_passed(db: StateDB
 
 async def test_a_row_that_another_transaction_holds_is_passed_over(postgres_server: PostgresServer) -> None:
     """On PostgreSQL; SQLite locks no rows."""
-    async with StateDB(postgres_server.new_database()) as db, Peer(answering(OK)) as peer:
+    url = postgres_server.new_database()
+    async with StateDB(url) as db, StateDB(url) as other, Peer(answering(OK)) as peer:
         held, free = await enqueue(db, peer), await enqueue(db, peer)
-        async with db.begin() as connection:
+        async with other.begin() as connection:
             await connection.execute(text("SELECT id FROM dispatch_outbox WHERE id = :id FOR UPDATE"), {"id": held})
             counts = await asyncio.wait_for(scan(db), BOUND_SECONDS)
         assert (counts, keys(peer)) == ({**NOTHING, "attempted": 1, "delivered": 1}, [free])
@@ -241,7 +242,7 @@ async def test_no_more_is_sent_at_once_than_is_asked_for(db: StateDB) -> None:
     assert 1 <= most <= 3
 
 
-async def test_rows_go_in_the_order_of_what_is_left_then_due_time_then_age_then_id(db: StateDB) -> None:
+async def test_rows_go_in_the_order_of_what_is_left_then_due_time(db: StateDB) -> None:
     async with Peer(answering(OK)) as peer:
         ids = [await enqueue(db, peer, now=NOW - 10, dispatch_id=f"{number:032x}") for number in (3, 1, 2)]
         early = await enqueue(db, peer, now=NOW - 20)
@@ -250,7 +251,8 @@ async def test_rows_go_in_the_order_of_what_is_left_then_due_time_then_age_then_
         stale = await enqueue(db, peer, now=NOW - 5)
         await left_by_a_dead_claimant(db, stale, until=NOW - 1)
         assert (await scan(db, NOW, concurrency=1))["delivered"] == 6
-    assert keys(peer) == [stale, early, old, ids[1], ids[2], ids[0]]
+    # Among rows of one due time no order is promised: sorting them all for each claim would cost more than it is worth.
+    assert (keys(peer)[:2], sorted(keys(peer)[2:])) == ([stale, early], sorted([old, *ids]))
 
 
 # Recovery.
@@ -343,15 +345,15 @@ async def test_a_head_that_has_ended_frees_its_lane_and_comes_back_before_the_re
 
 def plan(connection: SqlConnection, status: str) -> str:
     """How the database would run the claim's own statement."""
-    compiled = _due(status).params(due_until=NOW, room=64).compile(dialect=connection.dialect)
+    compiled = _due(status, connection.dialect.name).compile(dialect=connection.dialect)
+    state = compiled.construct_expanded_state({"due_until": NOW, "room": 64, "not_to": ["http://127.0.0.1:1"]})
     if connection.dialect.name == "sqlite":
-        values = tuple(compiled.params[name] for name in compiled.positiontup or ())
-        rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}", values).all()
+        rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {state.statement}", state.positional_parameters).all()
         return "\n".join(str(row.detail) for row in rows)
     # A small table is read whole, whatever the indexes; without that the planner says which index can serve.
     for setting in ("enable_seqscan", "enable_bitmapscan"):
         connection.exec_driver_sql(f"SET LOCAL {setting} = off")
-    return "\n".join(str(row[0]) for row in connection.exec_driver_sql(f"EXPLAIN {compiled}", dict(compiled.params)).all())
+    return "\n".join(str(row[0]) for row in connection.exec_driver_sql(f"EXPLAIN {state.statement}", state.parameters).all())
 
 
 @pytest.mark.parametrize("status", ["pending", "delivering"])
@@ -359,7 +361,7 @@ async def test_the_claim_reads_the_index_of_due_rows_and_never_the_whole_table(d
     found = await db.read(lambda connection: plan(connection, status), "the plan")
     if db.dialect == "sqlite":
         assert "SEARCH dispatch_outbox USING INDEX dispatch_outbox_due (status=? AND next_attempt_at<?)" in found
-        assert "SEARCH earlier USING INDEX dispatch_outbox_lane (lane=? AND lane_position<?)" in found
+        assert "SEARCH earlier USING INDEX dispatch_outbox_lane_open (lane=? AND lane_position<?)" in found
         assert "SCAN" not in found
     else:
         assert "Index Scan using dispatch_outbox_due on dispatch_outbox" in found

@@ -24,7 +24,10 @@ from outbox.dispatch import (
     enqueue_dispatch,
     list_transitions,
 )
+from outbox.dispatch.claim import Claim
+from outbox.dispatch.command import run_command
 from outbox.dispatch.router import RouterOptions
+from outbox.dispatch.transitions import Seen
 from tests.outbox.dispatch.peek import one, peek
 
 NOW = 1000.0
@@ -387,3 +390,14 @@ async def test_a_command_runs_in_the_folder_it_is_told(outbox: StateDB, out: Pat
     shutil.copy("/bin/sh", out / "notify")
     assert (await send(outbox, ["./notify", "-c", "pwd >here"], directory=out))[0] == "delivered"
     assert (out / "here").read_text().strip() == str(out)
+
+
+@pytest.mark.parametrize("turns", range(0, 12))
+async def test_a_command_whose_start_is_interrupted_is_ended_and_the_cancellation_goes_on(turns: int, out: Path) -> None:
+    claim = Claim(Seen("a" * 32, "delivering", 1, 1), "ping", "seat-1", "{}", 8, False, NOW)
+    running = asyncio.create_task(run_command(["sleep", "600"], claim))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, 20)

@@ -3,9 +3,11 @@
 import asyncio
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from outbox.dispatch import StateDB, deliver_due_dispatches, enqueue_dispatch, l
 from outbox.sqlite_choice import choose
 from tests.outbox.dispatch.peek import moves, one, peek, poke
 from tests.outbox.dispatch.programs import goes_on
+from tests.outbox.dispatch.test_delivery import Held, soon
 from tests.outbox.world import environment_of
 from tests.postgres import PostgresServer
 from tests.support import BOUND_SECONDS, Ended, ProcessBox
@@ -99,7 +102,8 @@ def test_what_cannot_be_meant_is_refused(box: ProcessBox, tmp_path: Path, argume
 
 
 @pytest.mark.parametrize(
-    "command", [["ls"], ["show", "x"], ["ack", "x", "y"], ["retry", "x"], ["purge", "x"], ["purge", "--status", "acked"]]
+    "command",
+    [["ls"], ["events"], ["show", "x"], ["ack", "x", "y"], ["retry", "x"], ["purge", "x"], ["purge", "--status", "acked"]],
 )
 def test_a_database_that_is_not_there_is_not_made_by_looking(box: ProcessBox, tmp_path: Path, command: list[str]) -> None:
     ended = box.run(MODULE, [*command, "--db", str(tmp_path / "dispatch.db")])
@@ -124,7 +128,7 @@ def test_a_file_that_is_no_database_is_damaged_and_left_as_it_is(box: ProcessBox
     path = tmp_path / "dispatch.db"
     path.write_bytes(content)
     for command in ("ls", "run"):
-        refused(box.run(MODULE, [command, "--db", str(path)]), 14, "the file is damaged or is no database")
+        refused(box.run(MODULE, [command, "--db", str(path)]), 14, "the file is damaged, is no database")
     assert path.read_bytes() == content
 
 
@@ -179,6 +183,8 @@ def test_a_database_that_stays_locked_is_told_with_13(tmp_path: Path) -> None:
 async def test_an_unknown_status_or_length_of_a_listing_is_refused(program: Program, db: StateDB) -> None:
     refused(await program("ls", "--status", "done"), 2, "'done' is no status; a dispatch is one of: pending,")
     refused(await program("ls", "--limit", "0"), 2, "limit is 0")
+    for command in ("ls", "events"):
+        refused(await program(command, "--limit", "9" * 20), 2, f"limit is {'9' * 20}; expected a whole number from 1 to")
 
 
 @ONLY_SQLITE
@@ -251,7 +257,7 @@ async def test_a_dispatch_is_shown_with_its_history_also_after_its_purge(program
 async def test_looking_changes_nothing(program: Program, db: StateDB) -> None:
     dispatch = await enqueue(db)
     before = await everything(db)
-    for arguments in (["ls"], ["show", dispatch], ["purge", "--status", "pending", "--dry-run"]):
+    for arguments in (["ls"], ["events"], ["show", dispatch], ["purge", "--status", "pending", "--dry-run"]):
         await program.done(*arguments)
     assert await everything(db) == before
 
@@ -356,6 +362,25 @@ async def test_many_are_purged_by_status_and_age(program: Program, db: StateDB) 
     assert event["details"]["deleted"] == {"acked": 2, "expired": 1}
 
 
+# events.
+
+
+async def test_what_was_purged_is_shown_the_newest_first(program: Program, db: StateDB) -> None:
+    assert (await program("events")).stdout == "no events\n"
+    assert await program.done("events") == []
+    first = await in_status(db, "acked")
+    await program.done("purge", first)
+    await in_status(db, "expired")
+    await program.done("purge", "--status", "expired")
+    ended = await program("events")
+    newest, oldest = ended.stdout.splitlines()
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    assert '  operator  dispatch.purge: {"deleted": {"expired": 1}' in newest
+    assert f"  operator  dispatch.purge {first}: " in oldest
+    assert [each["entity_id"] for each in await program.done("events")] == [None, first]
+    assert [each["entity_id"] for each in await program.done("events", "--limit", "1")] == [None]
+
+
 # run.
 
 
@@ -383,6 +408,97 @@ async def test_settings_that_cannot_be_used_stop_a_run_before_it_claims(
         arguments = ["run", "--once", "--project", str(tmp_path), "--db", str(tmp_path / "db")]
         refused(await asyncio.to_thread(box.run, MODULE, arguments), 2, told)
         assert (await one(db, dispatch))["attempt"] == 0
+
+
+@pytest.mark.parametrize("directory", ["typo", "file", "x" * 3000])
+async def test_a_project_that_is_no_directory_is_refused(box: ProcessBox, tmp_path: Path, directory: str) -> None:
+    (tmp_path / "file").touch()
+    arguments = ["run", "--once", "--project", str(tmp_path / directory), "--db", str(tmp_path / "db")]
+    refused(await asyncio.to_thread(box.run, MODULE, arguments), 2, "there is no such directory")
+    assert not (tmp_path / "db").exists()
+
+
+# Stopped while it opens its database, while it sends, and while the database refuses.
+
+
+async def started(script: str, *arguments: str) -> asyncio.subprocess.Process:
+    """The command line in a process of its own, changed by `script` before it runs."""
+    program = f"import sys, functools, os, signal, outbox.dispatch.cli as cli\n{script}\nsys.exit(cli.main())"
+    return await asyncio.create_subprocess_exec(
+        *[sys.executable, "-c", program, *arguments], stdout=PIPE, stderr=PIPE, env=environment_of()
+    )
+
+
+async def end_of(process: asyncio.subprocess.Process) -> tuple[int | None, str]:
+    """Its exit code and what it said on standard error."""
+    async with asyncio.timeout(BOUND_SECONDS):
+        _output, complaints = await process.communicate()
+    return process.returncode, complaints.decode()
+
+
+STOPPED_WHILE_OPENING = """
+opening = cli.StateDB.__aenter__
+async def stopped(self):
+    os.kill(os.getpid(), signal.{number})
+    return await opening(self)
+cli.StateDB.__aenter__ = stopped
+"""
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("once", [[], ["--once"]], ids=["run", "once"])
+async def test_a_run_that_is_stopped_while_it_opens_its_database_claims_nothing(
+    db: StateDB, url: str, tmp_path: Path, number: str, once: list[str]
+) -> None:
+    dispatch = await enqueue(db)
+    script = STOPPED_WHILE_OPENING.format(number=number)
+    process = await started(script, "--db", url, "run", "--project", str(tmp_path), *once)
+    code, complaints = await end_of(process)
+    assert (code, "Traceback" in complaints) == (0, False), complaints
+    assert (await one(db, dispatch))["attempt"] == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("once", [[], ["--once"]], ids=["run", "once"])
+async def test_a_run_that_is_stopped_while_it_sends_records_the_outcome_and_claims_nothing_more(
+    program: Program, db: StateDB, tmp_path: Path, number: signal.Signals, once: list[str]
+) -> None:
+    async with Held() as held:
+        sent, waiting = [await enqueue(db, deliver_to=held.url, lane="l") for _each in range(2)]
+        arguments = ["--db", program.url, "run", "--project", str(tmp_path), *once]
+        running = await asyncio.to_thread(program.box.launch, MODULE, arguments)
+        await soon(held.arrived)
+        running.send(number)
+        # Only what is heard before the answer is told apart from what ends by itself.
+        await asyncio.sleep(0.2)
+        assert running.running
+        held.go.set()
+        ended = await asyncio.to_thread(running.wait)
+    assert (ended.exit_code, ended.signal, "Traceback" in ended.stderr) == (0, None, False), ended
+    assert ("stopped; nothing is being sent" in ended.stderr) == (not once)
+    assert (await one(db, sent))["status"] == "delivered"
+    assert (await one(db, waiting))["attempt"] == 0
+
+
+@ONLY_SQLITE
+async def test_a_stop_while_the_database_refuses_says_that_the_outcome_is_not_recorded(
+    db: StateDB, url: str, tmp_path: Path
+) -> None:
+    async with Held() as held:
+        dispatch = await enqueue(db, deliver_to=held.url)
+        impatient = "cli.StateDB = functools.partial(cli.StateDB, busy_timeout_seconds=0.05)"
+        process = await started(impatient, "--db", url, "run", "--project", str(tmp_path))
+        await soon(held.arrived)
+        async with db.begin():
+            process.send_signal(signal.SIGTERM)
+            held.go.set()
+            code, complaints = await end_of(process)
+    assert code == 13, complaints
+    assert "stopped; the last scan failed, so what it sent may not be recorded" in complaints
+    assert "the database is locked by another connection" in complaints.splitlines()[-1]
+    assert "nothing is being sent" not in complaints
+    assert (await one(db, dispatch))["status"] == "delivering"
 
 
 async def test_one_scan_by_the_projects_settings(program: Program, tmp_path: Path) -> None:
@@ -428,7 +544,7 @@ def test_the_version_tells_sqlite_and_its_mode(box: ProcessBox) -> None:
 def test_help_names_every_command_and_no_enqueue(box: ProcessBox) -> None:
     ended = box.run(MODULE, ["--help"])
     assert ended.exit_code == 0
-    assert all(f"\n    {command} " in ended.stdout for command in ("ls", "show", "ack", "retry", "purge", "run"))
+    assert all(f"\n    {command} " in ended.stdout for command in ("ls", "show", "ack", "retry", "purge", "events", "run"))
     assert "enqueue" not in ended.stdout
 
 

@@ -472,23 +472,27 @@ async def test_the_text_of_an_error_is_kept_up_to_2000_characters(db: StateDB) -
 
 async def test_leases_and_due_times_count_from_the_claim_and_not_from_the_scan(db: StateDB) -> None:
     clock = [NOW]
-    async with Held(response("500 Oops", b"{}", "Connection: close")) as second:
+    arrived, go = asyncio.Event(), asyncio.Event()
 
-        async def first(connection: Connection) -> None:
-            await connection.request()
+    async def slow(connection: Connection) -> None:
+        await connection.request()
+        if clock[0] == NOW:
             clock[0] = NOW + 100
-            await connection.send(response("500 Oops", b"{}", "Connection: close"))
+        else:
+            arrived.set()
+            await go.wait()
+        await connection.send(response("500 Oops", b"{}", "Connection: close"))
 
-        async with Peer(first) as peer:
-            one_row = await enqueue_dispatch(db, kind="k", deliver_to=peer.url, now=NOW - 1)
-            other_row = await enqueue(db, second.url)
-            options = DeliveryOptions(concurrency=1)
-            scanning = asyncio.create_task(deliver_due_dispatches(db, now=lambda: clock[0], options=options))
-            await soon(second.arrived)
-            claimed = await one(db, other_row)
-            clock[0] = NOW + 107
-            second.go.set()
-            counts = await scanning
+    async with Peer(slow) as peer:
+        one_row = await enqueue_dispatch(db, kind="k", deliver_to=peer.url, now=NOW - 1)
+        other_row = await enqueue(db, peer.url)
+        options = DeliveryOptions(concurrency=1)
+        scanning = asyncio.create_task(deliver_due_dispatches(db, now=lambda: clock[0], options=options))
+        await soon(arrived)
+        claimed = await one(db, other_row)
+        clock[0] = NOW + 107
+        go.set()
+        counts = await scanning
     assert (claimed["claimed_at"], claimed["next_attempt_at"]) == (NOW + 100, NOW + 100 + LEASE)
     assert counts == {**NOTHING, "attempted": 2, "retried": 2}
     rows = [await one(db, each) for each in (one_row, other_row)]

@@ -3,13 +3,14 @@
 import asyncio
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
-from outbox.dispatch import BadValue, StateDB, add_schedule_run, add_session, enqueue_dispatch
+from outbox.dispatch import BadValue, StateDB, add_schedule_run, add_session, enqueue_dispatch, get_dispatch
 from outbox.errors import BadInput
 from tests.outbox.dispatch.peek import moves, one, peek, poke
 from tests.support import ProcessBox
@@ -17,6 +18,14 @@ from tests.support import ProcessBox
 NOW = 1000.0
 ID = "0123456789abcdef0123456789abcdef"
 SURROGATE = "\udc80"
+
+
+def nested(levels: int) -> list[Any]:
+    """Lists inside each other."""
+    value: list[Any] = []
+    for _level in range(levels - 1):
+        value = [value]
+    return value
 
 
 async def enqueue(db: StateDB | AsyncConnection, **values: Any) -> str:
@@ -56,15 +65,22 @@ VALUES: tuple[tuple[str, Any, str], ...] = (
     ("body", {"n": float("nan")}, "the body of this 'ping' is not JSON"),
     ("body", {"n": float("-inf")}, "the body of this 'ping' is not JSON"),
     ("body", {"n": {1, 2}}, "the body of this 'ping' is not JSON: .*set"),
+    ("body", {"n": nested(100)}, "the body of this 'ping' is not JSON that every reader takes: .* more than 100"),
+    ("body", {"n": nested(980)}, "the body of this 'ping' is not JSON that every reader takes: .* more than 100"),
     ("body", {"n": SURROGATE}, "the body of this 'ping' is not JSON"),
-    ("max_attempts", 0, "^max_attempts is 0; expected 1 to 2147483647"),
-    ("max_attempts", -1, "^max_attempts is -1; expected 1"),
+    ("max_attempts", 0, "^max_attempts is 0; expected a whole number from 1 to 2147483647"),
+    ("max_attempts", -1, "^max_attempts is -1; expected a whole number"),
     ("max_attempts", True, "^max_attempts is True; expected a whole number"),
     ("max_attempts", 1.0, "^max_attempts is 1.0; expected a whole number"),
     ("max_attempts", "8", "^max_attempts is '8'; expected a whole number"),
     ("max_attempts", None, "^max_attempts is None; expected a whole number"),
-    ("max_attempts", 2**31, "^max_attempts is 2147483648; expected 1 to 2147483647"),
-    ("max_attempts", 10**30, "^max_attempts is 10*; expected 1 to"),
+    ("max_attempts", 2**31, "^max_attempts is 2147483648; expected a whole number from 1 to 2147483647"),
+    ("max_attempts", 10**30, "^max_attempts is 10*; expected a whole number"),
+    ("max_attempts", 10**5000, "^max_attempts is a value of type int; expected a whole number"),
+    ("ack_required", "no", "^ack_required is 'no'; expected true or false"),
+    ("ack_required", 1, "^ack_required is 1; expected true or false"),
+    ("ack_required", float("nan"), "^ack_required is nan; expected true or false"),
+    ("ack_required", None, "^ack_required is None; expected true or false"),
     ("expires_at", NOW, r"^expires_at 1000\.0 is not after now \(1000\.0\)"),
     ("expires_at", 1, r"^expires_at 1\.0 is not after now"),
     ("expires_at", 0, r"^expires_at 0\.0 is not after now"),
@@ -75,6 +91,8 @@ VALUES: tuple[tuple[str, Any, str], ...] = (
     ("expires_at", "tomorrow", "^expires_at is 'tomorrow'; expected seconds"),
     ("expires_at", True, "^expires_at is True; expected seconds"),
     ("now", float("nan"), "^now is nan; expected seconds"),
+    ("now", float("inf"), "^now is inf; expected seconds"),
+    ("now", True, "^now is True; expected seconds"),
     ("now", "now", "^now is 'now'; expected seconds"),
     ("now", 10**400, "^now is 10*; expected seconds"),
     ("dispatch_id", "", "^dispatch_id is empty"),
@@ -104,6 +122,13 @@ async def test_a_token_that_is_none_is_refused_where_an_acknowledgement_is_asked
     with pytest.raises(BadValue, match=r"^ack_token .* is not 32 hexadecimal digits"):
         await enqueue(db, ack_required=True, ack_token="hunter2")
     assert await census(db) == (0, 0)
+
+
+async def test_the_deepest_body_is_enqueued_and_read_again(db: StateDB) -> None:
+    body = {"n": nested(99)}
+    row = await get_dispatch(db, await enqueue(db, body=body))
+    assert row is not None
+    assert row["payload"]["body"] == body
 
 
 async def test_an_id_that_is_taken_is_refused_and_the_first_row_stays(db: StateDB) -> None:
@@ -156,6 +181,7 @@ async def test_a_row_is_written_with_its_first_transition_exactly_as_recorded(db
         "last_error_attempt": None,
         "lane": None,
         "lane_position": None,
+        "destination": None,
     }
     (move,) = await peek(db, "SELECT * FROM status_transitions")
     del move["id"]
@@ -376,6 +402,50 @@ async def test_a_connection_without_a_transaction_is_refused(db: StateDB) -> Non
         with pytest.raises(BadValue, match=r"in no transaction; use the one of `async with db\.begin\(\)`"):
             await enqueue(connection)
     assert await census(db) == (0, 0)
+
+
+async def test_a_connection_of_another_engine_is_refused(db: StateDB, tmp_path: Path) -> None:
+    """It may be linked with an SQLite that damages a database in WAL mode."""
+    engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path / 'foreign.db'}")
+    try:
+        async with engine.begin() as connection:
+            with pytest.raises(BadValue, match="the connection is of another engine than that of a StateDB"):
+                await enqueue(connection)
+        with pytest.raises(BadValue, match="the connection is in no transaction"):
+            await enqueue(engine.connect())
+    finally:
+        await engine.dispose()
+
+
+@pytest.mark.parametrize("where", [None, "x", 5, "dispatch.db"])
+async def test_what_is_no_database_and_no_connection_is_refused(where: Any) -> None:
+    with pytest.raises(BadValue, match=r"db is .*; expected an open StateDB, or the connection of its"):
+        await enqueue(where)
+
+
+# Where it goes.
+
+ORIGINS = (
+    ("seat-1", None),
+    ("httpx://h", None),
+    ("mailto:h", None),
+    ("http://127.0.0.1:8023/operations?x=1#y", "http://127.0.0.1:8023"),
+    ("http://Example.ORG", "http://example.org:80"),
+    ("HTTPS://example.org/a", "https://example.org:443"),
+    ("http://user:secret@example.org:81/a", "http://example.org:81"),
+    ("http://[::1]/a", "http://[::1]:80"),
+    ("http://[::1]:81/a", "http://[::1]:81"),
+    ("http://", None),
+    ("http:///a", None),
+    ("http://h:port/", None),
+    ("http://h:99999/", None),
+    ("http://[::1/", None),
+)
+
+
+async def test_a_row_knows_the_origin_of_its_url_and_nothing_for_any_other_route(db: StateDB) -> None:
+    for route, origin in ORIGINS:
+        assert (await one(db, await enqueue(db, deliver_to=route)))["destination"] == origin, route
 
 
 # Lanes.

@@ -236,6 +236,7 @@ def acknowledging() -> Iterator[Case]:
     acked = UNACKNOWLEDGED._replace(status="acked", moves=(*UNACKNOWLEDGED.moves, ACKNOWLEDGED))
     scan = f"scan --now {BACKED_OFF}"
     yield Case("dispatch.ack.before", "one", before, armed, {A: UNACKNOWLEDGED}, 1, (armed, scan), {A: acked}, 1)
+    yield Case("dispatch.ack.written", "one", before, armed, {A: UNACKNOWLEDGED}, 1, (armed, scan), {A: acked}, 1)
     yield Case("dispatch.ack.committed", "one", before, armed, {A: acked}, 1, (scan,), {A: acked}, 1)
 
 
@@ -247,6 +248,7 @@ def retrying() -> Iterator[Case]:
     # The attempt begins at 1 again; the number of the claim goes on.
     delivered = Line("delivered", 1, 2, at + 15, None, (*forced.moves, CLAIMED, SENT))
     yield Case("dispatch.retry.before", "one", before, armed, {A: BURIED}, 0, ("receiver", armed, scan), {A: delivered}, 1)
+    yield Case("dispatch.retry.written", "one", before, armed, {A: BURIED}, 0, ("receiver", armed, scan), {A: delivered}, 1)
     yield Case("dispatch.retry.committed", "one", before, armed, {A: forced}, 0, ("receiver", scan), {A: delivered}, 1)
 
 

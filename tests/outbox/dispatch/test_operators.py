@@ -11,6 +11,7 @@ from outbox.dispatch import (
     IllegalEdge,
     NoSuchDispatch,
     StateDB,
+    ack_dispatch,
     deliver_due_dispatches,
     enqueue_dispatch,
     get_dispatch,
@@ -24,6 +25,7 @@ from outbox.faults import Fault
 from tests.outbox.dispatch.peek import moves, one, peek, poke
 from tests.outbox.dispatch.test_delivery import NOTHING, NOW, Held, meanwhile, soon
 
+INFINITE, NAN = float("inf"), float("nan")
 STATUSES = ("pending", "delivering", "delivered", "acked", "dead_letter", "expired")
 # What does not depend on the database is shown on one.
 ONLY_SQLITE = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
@@ -82,9 +84,9 @@ async def test_a_listing_of_an_unknown_status_is_refused_by_name(db: StateDB, st
 
 
 @ONLY_SQLITE
-@pytest.mark.parametrize("limit", [0, -1, True, 1.5, "7", None])
+@pytest.mark.parametrize("limit", [0, -1, True, 1.5, "7", None, 2**31, 2**63, 10**400])
 async def test_a_listing_of_no_possible_length_is_refused(db: StateDB, limit: Any) -> None:
-    with pytest.raises(BadValue, match=r"limit is .*; expected 1 or more"):
+    with pytest.raises(BadValue, match=r"limit is .*; expected a whole number from 1 to 2147483647"):
         await list_dispatches(db, limit=limit)
 
 
@@ -98,6 +100,81 @@ async def test_what_does_not_exist_is_none_without_history(db: StateDB, identity
 async def test_an_empty_outbox_lists_nothing(db: StateDB) -> None:
     assert await list_dispatches(db) == []
     assert await list_admin_events(db) == []
+    assert await list_admin_events(db, limit=5, newest_first=True) == []
+
+
+@pytest.mark.parametrize("identity", [None, 7, b"x", 1.5, ["x"]])
+async def test_an_id_that_is_no_text_is_refused(db: StateDB, identity: Any) -> None:
+    for act in (get_dispatch, list_transitions, retry_dispatch, purge_dispatch):
+        with pytest.raises(BadValue, match=f"^dispatch_id is {type(identity).__name__}; expected text"):
+            await act(db, identity)
+    with pytest.raises(BadValue, match=f"^dispatch_id is {type(identity).__name__}; expected text"):
+        await ack_dispatch(db, identity, "x")
+
+
+ODD = (
+    *(
+        ("now", value, "^now is .*; expected seconds since the epoch")
+        for value in (INFINITE, -INFINITE, NAN, True, "x", 10**400)
+    ),
+    ("actor", "", "^actor is empty"),
+    ("actor", "a\0b", "^actor .* holds a NUL character"),
+    ("actor", "\udcff", "^actor .* is not text"),
+    ("actor", "x" * 3000, "^actor is 3000 characters long; expected at most 200"),
+    ("actor", 7, "^actor is int; expected text"),
+    ("actor", None, "^actor is NoneType; expected text"),
+)
+
+
+@pytest.mark.parametrize(("name", "value", "told"), ODD, ids=[f"{name}-{told}" for name, _value, told in ODD])
+async def test_a_time_or_a_name_that_cannot_be_kept_is_refused_and_nothing_happens(
+    db: StateDB, name: str, value: Any, told: str
+) -> None:
+    dead, waiting = await enqueue(db, "dead_letter"), await enqueue(db, ack_required=True, ack_token="f" * 32)
+    before = await everything(db)
+    given: dict[str, Any] = {name: value}
+    for act in (retry_dispatch, purge_dispatch):
+        with pytest.raises(BadValue, match=told):
+            await act(db, dead, **given)
+    if name == "now":
+        with pytest.raises(BadValue, match=told):
+            await ack_dispatch(db, waiting, "f" * 32, now=value)
+    assert await everything(db) == before
+
+
+async def test_the_longest_name_of_an_actor_is_kept(db: StateDB) -> None:
+    dispatch = await enqueue(db, "dead_letter")
+    assert await retry_dispatch(db, dispatch, actor="é" * 200)
+    assert (await list_transitions(db, dispatch))[-1]["actor"] == "é" * 200
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize(
+    "payload",
+    ["", "no JSON", "[" * 980 + "]" * 980, "[" * 100_000, '{"n": 1' + "0" * 5000 + "}"],
+    ids=["empty", "text", "deep", "deeper", "long number"],
+)
+async def test_a_payload_that_cannot_be_decoded_is_listed_as_its_text(db: StateDB, payload: str) -> None:
+    broken, whole = await enqueue(db, now=NOW + 1), await enqueue(db)
+    await poke(db, "UPDATE dispatch_outbox SET payload = :payload WHERE id = :id", payload=payload, id=broken)
+    listed = await list_dispatches(db)
+    assert [(row["id"], row["payload"] == payload) for row in listed] == [(broken, True), (whole, False)]
+    row = await get_dispatch(db, broken)
+    assert row is not None
+    assert row["payload"] == payload
+
+
+async def test_events_are_listed_from_either_end(db: StateDB) -> None:
+    made = [await enqueue(db) for _each in range(3)]
+    for each in made:
+        await purge_dispatch(db, each)
+    assert [event["entity_id"] for event in await list_admin_events(db)] == made
+    assert [event["entity_id"] for event in await list_admin_events(db, limit=2)] == made[:2]
+    assert [event["entity_id"] for event in await list_admin_events(db, newest_first=True)] == made[::-1]
+    assert [event["entity_id"] for event in await list_admin_events(db, limit=2, newest_first=True)] == made[:0:-1]
+    for odd in (0, -1, True, 1.5, "7", 2**63):
+        with pytest.raises(BadValue, match="limit is"):
+            await list_admin_events(db, limit=odd)  # type: ignore[arg-type]
 
 
 async def test_a_row_is_shown_with_the_columns_of_the_record_and_its_payload_decoded(db: StateDB) -> None:

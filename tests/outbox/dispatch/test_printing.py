@@ -10,7 +10,18 @@ from typing import Any
 
 import pytest
 
-from outbox.dispatch import StateDB, cli, deliver_due_dispatches, enqueue_dispatch, get_dispatch, list_dispatches, printing
+from outbox.dispatch import (
+    StateDB,
+    StoreLocked,
+    cli,
+    deliver_due_dispatches,
+    enqueue_dispatch,
+    get_dispatch,
+    list_admin_events,
+    list_dispatches,
+    printing,
+    purge_dispatch,
+)
 from tests.outbox.dispatch.peek import poke
 from tests.outbox.world import environment_of
 from tests.support import BOUND_SECONDS
@@ -199,3 +210,28 @@ async def test_an_id_that_is_hostile_is_refused_harmlessly(
         told = capsys.readouterr()
         assert told.out == ""
         assert harmless(told.err), told.err
+
+
+@CASES
+async def test_an_event_does_nothing_to_a_terminal_and_is_one_line(
+    lite: StateDB, capsys: pytest.CaptureFixture[str], text: str, shown: str
+) -> None:
+    row = await hostile(lite, text)
+    await purge_dispatch(lite, row["id"], now=PAST)
+    events = await list_admin_events(lite)
+    printing.events(events, as_json=False)
+    (line,) = capsys.readouterr().out.splitlines()
+    assert harmless(line)
+    assert line.startswith(f"1970-01-12 13:46:40  operator  dispatch.purge {row['id']}: ")
+    assert '"status": "pending"' in line
+    printing.events(events, as_json=True)
+    assert json.loads(capsys.readouterr().out)[0]["details"]["kind"] == text
+
+
+def test_a_stop_says_whether_everything_is_recorded(capsys: pytest.CaptureFixture[str]) -> None:
+    printing.stopped(None)
+    assert capsys.readouterr().err == "dispatch: stopped; nothing is being sent\n"
+    printing.stopped(StoreLocked("the database\nis locked"))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "the last scan failed, so what it sent may not be recorded" in line
+    assert line.endswith(r"the database\nis locked")

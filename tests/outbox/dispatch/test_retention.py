@@ -1,6 +1,7 @@
 """Purging many, and the retention policy: only what was asked for, in batches, each with its event."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -14,9 +15,12 @@ from outbox.dispatch import (
     enqueue_dispatch,
     list_admin_events,
     purge_dispatches,
+    retry_dispatch,
 )
 from outbox.faults import Fault
 from tests.outbox.dispatch.peek import peek, poke
+from tests.outbox.dispatch.test_delivery import meanwhile
+from tests.support import BOUND_SECONDS
 
 NOW = 1_800_000_000.0
 # What does not depend on the database is shown on one.
@@ -64,6 +68,28 @@ async def histories(db: StateDB) -> set[str]:
         ({"older_than_seconds": float("nan")}, "older_than_seconds is nan"),
         ({"statuses": ["acked"], "batch_rows": 0}, "batch_rows is 0"),
         ({"statuses": ["acked"], "batch_rows": -5}, "batch_rows is -5"),
+        ({"statuses": ["acked"], "batch_rows": None}, "batch_rows is None; expected a whole number from 1 to 10000"),
+        ({"statuses": ["acked"], "batch_rows": float("nan")}, "batch_rows is nan"),
+        ({"statuses": ["acked"], "batch_rows": float("inf")}, "batch_rows is inf"),
+        ({"statuses": ["acked"], "batch_rows": "x"}, "batch_rows is 'x'"),
+        ({"statuses": ["acked"], "batch_rows": True}, "batch_rows is True"),
+        ({"statuses": ["acked"], "batch_rows": 10_001}, "batch_rows is 10001"),
+        ({"statuses": ["acked"], "batch_rows": 70_000}, "batch_rows is 70000"),
+        ({"statuses": 5}, "statuses is 5; expected a list of statuses"),
+        ({"statuses": [["acked"]]}, "is no status"),
+        ({"statuses": b"acked"}, "97 is no status"),
+        ({"older_than_seconds": "x"}, "older_than_seconds is 'x'; expected a number of seconds, not negative"),
+        ({"older_than_seconds": True}, "older_than_seconds is True"),
+        ({"older_than_seconds": float("inf")}, "older_than_seconds is inf"),
+        ({"older_than_seconds": 10**400}, "older_than_seconds is 10+; expected"),
+        ({"statuses": ["acked"], "now": "x"}, "now is 'x'; expected seconds since the epoch"),
+        ({"statuses": ["acked"], "now": True}, "now is True"),
+        ({"statuses": ["acked"], "now": float("inf")}, "now is inf"),
+        ({"statuses": ["acked"], "actor": ""}, "actor is empty"),
+        ({"statuses": ["acked"], "actor": "a\0b"}, "actor .* holds a NUL"),
+        ({"statuses": ["acked"], "actor": "x" * 201}, "actor is 201 characters long; expected at most 200"),
+        ({"statuses": ["acked"], "actor": 7}, "actor is int; expected text"),
+        ({"statuses": ["acked"], "remove_history": "no"}, "remove_history is 'no'; expected true or false"),
     ],
 )
 @pytest.mark.parametrize("dry_run", [False, True])
@@ -72,7 +98,7 @@ async def test_a_purge_of_nothing_that_can_be_meant_is_refused(
 ) -> None:
     made = await rows(db, "acked", 100)
     with pytest.raises(BadValue, match=told):
-        await purge_dispatches(db, **asked, dry_run=dry_run, now=NOW)
+        await purge_dispatches(db, **{"now": NOW, **asked}, dry_run=dry_run)
     assert await left(db) == set(made)
     assert await list_admin_events(db) == []
 
@@ -224,3 +250,104 @@ async def test_a_policy_works_in_its_batches_and_removes_the_history_if_it_says_
         {"delivered": 2},
         {"delivered": 1},
     ]
+
+
+@ONLY_SQLITE
+async def test_a_dry_run_that_is_neither_true_nor_false_deletes_nothing(db: StateDB) -> None:
+    made = await rows(db, "acked", 100)
+    with pytest.raises(BadValue, match="dry_run is 'yes'; expected true or false"):
+        await purge_dispatches(db, statuses=["acked"], dry_run="yes", now=NOW)  # type: ignore[arg-type]
+    assert await left(db) == set(made)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        *(
+            ({f"{status}_seconds": value}, f"{status}_seconds is .*; expected a number of seconds, not negative")
+            for status in FINISHED
+            for value in ("x", -1, float("nan"), float("inf"), True)
+        ),
+        ({"batch_rows": 0}, "batch_rows is 0; expected a whole number from 1 to 10000"),
+        ({"batch_rows": 10_001}, "batch_rows is 10001"),
+        ({"batch_rows": None}, "batch_rows is None"),
+        ({"remove_history": 1}, "remove_history is 1"),
+        ({"every_seconds": None}, "every_seconds is None"),
+        ({"every_seconds": -1}, "every_seconds is -1"),
+    ],
+)
+def test_a_policy_that_cannot_be_meant_is_refused_when_it_is_made(asked: dict[str, Any], told: str) -> None:
+    with pytest.raises(BadValue, match=told):
+        RetentionPolicy(**asked)
+
+
+def test_a_policy_is_applied_once_an_hour_unless_it_says_otherwise() -> None:
+    assert RetentionPolicy().every_seconds == 3600.0
+    assert RetentionPolicy(every_seconds=0).every_seconds == 0
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize("policy", [None, {}, "weekly"])
+async def test_what_is_no_policy_is_refused(db: StateDB, policy: Any) -> None:
+    with pytest.raises(BadValue, match=r"the retention policy is .*; expected a RetentionPolicy"):
+        await apply_retention(db, policy, now=NOW)
+
+
+# Nobody is kept waiting, nothing else is deleted, and it can be stopped.
+
+
+async def test_a_retention_that_finds_nothing_waits_for_no_writer_and_keeps_none_waiting(db: StateDB, url: str) -> None:
+    await rows(db, "delivered", *[5.0] * 3)
+    async with StateDB(url) as producer, producer.begin() as transaction, asyncio.timeout(BOUND_SECONDS):
+        await enqueue_dispatch(transaction, kind="k", deliver_to="seat-1", now=NOW)
+        assert await apply_retention(db, RetentionPolicy(delivered_seconds=10), now=NOW) == {}
+    assert await list_admin_events(db) == []
+
+
+async def test_a_row_that_changed_between_the_look_and_the_deletion_is_kept(db: StateDB, url: str) -> None:
+    changed, gone = await rows(db, "dead_letter", 100, 100)
+
+    async def retry(other: StateDB) -> None:
+        assert await retry_dispatch(other, changed, now=NOW)
+
+    faults.arm(Fault("dispatch.purge.before"), meanwhile(url, retry))
+    assert await purge_dispatches(db, statuses=["dead_letter"], now=NOW) == {"dead_letter": 1}
+    assert await left(db) == {changed}
+    (event,) = await list_admin_events(db)
+    assert (event["details"]["first_id"], event["details"]["last_id"]) == (gone, gone)
+
+
+async def test_a_batch_of_which_nothing_is_left_has_no_event(db: StateDB, url: str) -> None:
+    (changed,) = await rows(db, "dead_letter", 100)
+
+    async def retry(other: StateDB) -> None:
+        assert await retry_dispatch(other, changed, now=NOW)
+
+    faults.arm(Fault("dispatch.purge.before"), meanwhile(url, retry))
+    assert await apply_retention(db, RetentionPolicy(dead_letter_seconds=50), now=NOW) == {}
+    assert await left(db) == {changed}
+    assert await list_admin_events(db) == []
+
+
+def after(calls: int) -> Callable[[], bool]:
+    """Says to stop when it was asked that often."""
+    asked = iter(range(calls))
+    return lambda: next(asked, None) is None
+
+
+async def test_a_purge_is_stopped_before_its_next_batch(db: StateDB) -> None:
+    made = await rows(db, "acked", *[10.0] * 5)
+    assert await purge_dispatches(db, statuses=["acked"], batch_rows=2, now=NOW, stopping=after(1)) == {"acked": 2}
+    assert await left(db) == set(sorted(made)[2:])
+    assert await purge_dispatches(db, statuses=["acked"], batch_rows=2, now=NOW, stopping=lambda: True) == {}
+    assert await left(db) == set(sorted(made)[2:])
+
+
+async def test_a_retention_is_stopped_before_its_next_status_and_its_next_batch(db: StateDB) -> None:
+    for status in FINISHED:
+        await rows(db, status, *[100.0] * 3)
+    policy = RetentionPolicy(50, 50, 50, 50, batch_rows=2)
+    # Asked before the status, before each of its two batches, and before the next status.
+    assert await apply_retention(db, policy, now=NOW, stopping=after(3)) == {"delivered": 3}
+    assert await apply_retention(db, policy, now=NOW, stopping=lambda: True) == {}
+    assert await apply_retention(db, policy, now=NOW) == {"acked": 3, "dead_letter": 3, "expired": 3}

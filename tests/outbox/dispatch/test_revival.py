@@ -26,7 +26,14 @@ async def test_a_text_instead_of_a_list_is_refused_before_its_letters_are_pinged
     assert await keys(db) == []
 
 
-@pytest.mark.parametrize("seat", ["", "a\0b", None, 7])
+@ONLY_SQLITE
+@pytest.mark.parametrize("seats", [5, None, b"seat-1", 1.5])
+async def test_what_is_no_list_of_seats_is_refused(db: StateDB, seats: Any) -> None:
+    with pytest.raises(BadValue, match=r"seats is .*; expected a list of seats"):
+        await enqueue_revival_heartbeat(db, seats, reset_epoch=EPOCH, now=NOW)
+
+
+@pytest.mark.parametrize("seat", ["", "a\0b", None, 7, pytest.param(10**5000, id="long")])
 async def test_a_seat_that_is_no_route_is_refused_and_the_pings_before_it_stay(db: StateDB, seat: Any) -> None:
     with pytest.raises(BadValue):
         await enqueue_revival_heartbeat(db, ["seat-1", seat, "seat-2"], reset_epoch=EPOCH, now=NOW)

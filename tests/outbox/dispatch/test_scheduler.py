@@ -174,12 +174,18 @@ async def test_a_failed_scan_does_not_keep_the_retention_from_its_work(db: State
 
 
 @ONLY_SQLITE
-async def test_a_failed_retention_is_told_and_the_next_tick_comes(db: StateDB, told: Told) -> None:
+async def test_a_failed_retention_is_told_and_the_next_tick_tries_it_again(
+    db: StateDB, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_given: object, **_named: object) -> None:
+        raise StoreLocked("somebody has it")
+
+    monkeypatch.setattr("outbox.dispatch.scheduler.apply_retention", fail)
     await enqueue(db)
-    scheduler = Scheduler(db, settings(retention=RetentionPolicy(batch_rows=0)), clock=lambda: NOW, told=told.scan)
+    scheduler = Scheduler(db, settings(retention=RetentionPolicy()), clock=lambda: NOW, told=told.scan)
     async with at_work(scheduler):
         await told.until(lambda: len(told.failures("retention")) >= 2 and len(told.scans) >= 2)
-    assert "batch_rows is 0" in told.failures("retention")[0].getMessage()
+    assert "somebody has it" in told.failures("retention")[0].getMessage()
     assert told.delivered() == 1
 
 
@@ -265,7 +271,7 @@ async def test_without_a_policy_nothing_is_ever_deleted(db: StateDB) -> None:
 
 async def test_the_policy_is_applied_after_each_scan_by_the_schedulers_clock(db: StateDB) -> None:
     dispatch = await enqueue(db)
-    made = settings(retention=RetentionPolicy(delivered_seconds=100))
+    made = settings(retention=RetentionPolicy(delivered_seconds=100, every_seconds=0))
     await Scheduler(db, made, clock=lambda: NOW).tick()
     await Scheduler(db, made, clock=lambda: NOW + 99).tick()
     assert (await one(db, dispatch))["status"] == "delivered"
@@ -299,7 +305,7 @@ async def test_a_stop_between_two_ticks_does_not_wait_for_the_second(db: StateDB
 
 
 async def test_a_stop_claims_nothing_more_and_records_what_is_being_sent(db: StateDB, told: Told) -> None:
-    policy = RetentionPolicy(delivered_seconds=0)
+    policy = RetentionPolicy(delivered_seconds=0, every_seconds=0)
     async with Held() as held:
         first = await enqueue(db, held.url)
         second = await enqueue(db, held.url, now=NOW + 1)

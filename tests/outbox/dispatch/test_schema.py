@@ -180,6 +180,7 @@ async def test_a_row_with_only_what_it_needs_gets_the_records_defaults(db: State
         "last_error_attempt": None,
         "lane": None,
         "lane_position": None,
+        "destination": None,
     }
 
 
@@ -201,13 +202,19 @@ async def test_the_tables_the_indexes_and_the_version_are_there(db: StateDB) -> 
         }
 
     indexes = await db.read(look, "indexes")
-    assert set(indexes) == {"dispatch_outbox_dedup_key", "dispatch_outbox_due", "dispatch_outbox_lane"}
+    assert set(indexes) == {
+        "dispatch_outbox_dedup_key",
+        "dispatch_outbox_due",
+        "dispatch_outbox_lane",
+        "dispatch_outbox_lane_open",
+    }
     assert indexes["dispatch_outbox_dedup_key"] == (["dedup_key"], True, "dedup_key IS NOT NULL")
     columns, unique, where = indexes["dispatch_outbox_due"]
     assert (columns, unique) == (["status", "next_attempt_at"], False)
     assert "pending" in where
     assert "delivering" in where
     assert "delivered" not in where
+    assert indexes["dispatch_outbox_lane_open"] == (["lane", "lane_position"], False, indexes["dispatch_outbox_due"][2])
     assert indexes["dispatch_outbox_lane"] == (["lane", "lane_position"], True, "lane IS NOT NULL")
     assert await peek(db, "SELECT key, value FROM schema_meta") == [{"key": "schema_version", "value": "1"}]
 

@@ -6,9 +6,15 @@ from typing import Any
 
 import pytest
 
-from outbox.dispatch import BadValue, DispatchSettings, RetentionPolicy, load, resolve_notify_template
-from outbox.dispatch.settings import Destination
-from outbox.errors import BadInput
+from outbox.dispatch import (
+    BadInput,
+    BadValue,
+    Destination,
+    DispatchSettings,
+    RetentionPolicy,
+    load,
+    resolve_notify_template,
+)
 
 
 def project(directory: Path, text: str | bytes) -> Path:
@@ -86,6 +92,9 @@ BAD = (
     ("[dispatch.retention]\nexpired_seconds = false", "retention.expired_seconds is False"),
     ("[dispatch.retention]\nbatch_rows = 0", "retention.batch_rows is 0; expected a whole number from 1 to 10000"),
     ("[dispatch.retention]\nbatch_rows = 1.5", "retention.batch_rows is 1.5"),
+    ("[dispatch.retention]\nbatch_rows = 10001", "retention.batch_rows is 10001"),
+    ("[dispatch.retention]\nevery_seconds = -1", "retention.every_seconds is -1; expected a number from 0"),
+    ("[dispatch.retention]\nevery_seconds = inf", "retention.every_seconds is inf"),
     ("[dispatch.retention]\nremove_history = 0", "retention.remove_history is 0; expected true or false"),
 )
 
@@ -135,6 +144,19 @@ def test_settings_made_by_hand_are_held_to_the_same_template() -> None:
     assert fixed.notify_template == ("notify",)
 
 
+@pytest.mark.parametrize("directory", [5, b"x", 1.5, ["x"], "a\0b"])
+def test_what_is_no_path_of_a_directory_is_refused(directory: Any) -> None:
+    for read in (load, resolve_notify_template):
+        with pytest.raises(BadValue, match=r"project_dir is .*; expected the path of a directory, or None"):
+            read(directory)
+
+
+def test_a_path_that_the_machine_does_not_take_is_refused_and_holds_no_template() -> None:
+    with pytest.raises(BadInput, match=r"cannot be read: .*File name too long"):
+        load("x" * 3000)
+    assert resolve_notify_template("x" * 3000) is None
+
+
 # Taken.
 
 
@@ -178,6 +200,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             expired_seconds = 1e10
             batch_rows = 10_000
             remove_history = true
+            every_seconds = 0.5
             """,
         )
     )
@@ -188,7 +211,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         jitter_fraction=1.0,
         allow_hosts=("example.org", "*"),
         destination=Destination("stored", deduplicates=True, fixed=True),
-        retention=RetentionPolicy(1.0, 2.5, 0.0, 1e10, 10_000, remove_history=True),
+        retention=RetentionPolicy(1.0, 2.5, 0.0, 1e10, 10_000, remove_history=True, every_seconds=0.5),
     )
 
 

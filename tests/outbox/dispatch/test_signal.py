@@ -1,6 +1,8 @@
 """D1: the envelope is the record's, member for member, and is written once."""
 
 import json
+import time
+import uuid
 from typing import Any
 
 import pytest
@@ -84,6 +86,47 @@ def test_the_defaults_are_the_records() -> None:
         "body": {},
     }
     assert list(bare.to_dict()) == MEMBERS
+
+
+def test_a_signal_has_an_identity_and_a_time_of_its_own_unless_they_are_given() -> None:
+    before = time.time()
+    first, second = DispatchSignal(), DispatchSignal()
+    assert str(uuid.UUID(first.id)) == first.id != second.id
+    assert before <= first.created_at <= second.created_at <= time.time()
+    assert json.loads(first.to_json())["id"] == first.id
+
+
+def test_the_mode_of_the_record_is_taken_and_no_other() -> None:
+    bare = DispatchSignal()
+    assert bare.to_dict(mode="json") == bare.to_dict()
+    for mode in ("python", None, 7):
+        with pytest.raises(BadValue, match=r"mode is .*; a signal has no other form than 'json'"):
+            bare.to_dict(mode=mode)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["objects", "lists", "tuples", "both"])
+def test_a_body_is_nested_a_hundred_deep_and_no_deeper(kind: str) -> None:
+    def nested(levels: int) -> dict[str, Any]:
+        value: Any = 1
+        for level in range(levels - 1):
+            value = {"objects": {"in": value}, "lists": [value], "tuples": (value,)}.get(
+                kind, [value] if level % 2 else {"in": value}
+            )
+        return {"in": value}
+
+    assert len(signal(nested(100)).to_json()) > 100
+    for levels in (101, 980):
+        with pytest.raises(BadValue, match=r"is not JSON that every reader takes: it has more than 100 objects and lists"):
+            signal(nested(levels)).to_json()
+
+
+def test_the_data_are_bound_like_the_body() -> None:
+    with pytest.raises(BadValue, match="more than 100 objects and lists inside each other"):
+        DispatchSignal(kind="ping", data=nest(101)).to_json()
+
+
+def test_a_wide_body_is_not_a_deep_one() -> None:
+    assert json.loads(signal({"n": [[number] for number in range(5000)]}).to_json())["body"]["n"][4999] == [4999]
 
 
 def test_two_signals_share_no_body() -> None:

@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import text
 
 from outbox import sqlite_choice
-from outbox.dispatch import DamagedStore, StateDB, StoreLocked, StoreLost, enqueue_dispatch
+from outbox.dispatch import DamagedStore, StateDB, StoreLocked, StoreLost, enqueue_dispatch, purge_dispatch
 from outbox.errors import BadInput, DamagedJournal, LockHeld, MachineRefused
 from tests.outbox.dispatch.d13_hand import driver, hand
 from tests.outbox.dispatch.peek import peek, poke
@@ -147,7 +147,7 @@ async def test_without_create_a_missing_file_is_refused_and_not_made(tmp_path: P
 @pytest.mark.parametrize("content", [b"this is no database" * 100, b"\0" * 5000, b"SQLite format 3\0" + b"\xff" * 4096])
 async def test_a_file_that_is_no_database_is_damaged_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.db").write_bytes(content)
-    with pytest.raises(DamagedStore, match=r"a\.db: .*damaged or is no database") as raised:
+    with pytest.raises(DamagedStore, match=r"a\.db: .*damaged, is no database, or its tables were changed") as raised:
         async with StateDB(tmp_path / "a.db"):
             pass
     assert isinstance(raised.value, DamagedJournal)
@@ -379,7 +379,9 @@ async def test_a_locked_postgresql_table_is_told_after_the_lock_timeout(postgres
         with driver(address) as holder:
             holder.execute("BEGIN")
             holder.execute("LOCK TABLE dispatch_outbox IN ACCESS EXCLUSIVE MODE")
-            with pytest.raises(StoreLocked, match="enqueueing a 'ping': another transaction holds the rows"):
+            with pytest.raises(
+                StoreLocked, match="enqueueing a 'ping': the server cancelled it, or another transaction holds the rows"
+            ):
                 await enqueue(db)
             holder.execute("ROLLBACK")
         assert await census(db) == (0, 0)
@@ -450,3 +452,50 @@ async def test_a_file_that_may_not_grow_is_told_and_what_was_promised_is_there(t
     async with StateDB(path) as db:
         assert await census(db) == (int(promised), int(promised))
         assert await peek(db, "PRAGMA integrity_check") == [{"integrity_check": "ok"}]
+
+
+# The file itself.
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+async def test_a_file_that_is_removed_or_replaced_while_open_takes_no_more_rows(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "a.db"
+    async with StateDB(path) as db:
+        await enqueue_dispatch(db, kind="ping", deliver_to="seat-1")
+        if how == "removed":
+            for each in tmp_path.glob("a.db*"):
+                each.unlink()
+        else:
+            async with StateDB(tmp_path / "b.db"):
+                pass
+            (tmp_path / "b.db").replace(path)
+        with pytest.raises(DamagedStore, match="was removed or replaced while it was open"):
+            await enqueue_dispatch(db, kind="ping", deliver_to="seat-1")
+
+
+@pytest.mark.parametrize("given", [5, None, b"a.db", "\ud800", "postgresql://u@127.0.0.1/a%00b", "sqlite:///a.db?mode=ro"])
+def test_what_names_no_database_is_refused(given: object) -> None:
+    with pytest.raises(BadInput):
+        StateDB(given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan"), "x", True, 10**6])
+def test_a_busy_timeout_that_is_no_time_is_refused(seconds: object) -> None:
+    with pytest.raises(BadInput, match="busy_timeout_seconds"):
+        StateDB("a.db", busy_timeout_seconds=seconds)  # type: ignore[arg-type]
+
+
+def test_a_password_with_an_at_sign_is_not_told() -> None:
+    with pytest.raises(BadInput) as raised:
+        StateDB("postgresql://u:se@cret@h:bad/db")
+    assert "cret" not in str(raised.value)
+
+
+async def test_the_database_is_not_written_by_another_way_inside_a_transaction(db: StateDB) -> None:
+    async with db.begin() as connection:
+        for work in (enqueue_dispatch(db, kind="ping", deliver_to="seat-1"), purge_dispatch(db, "a" * 32)):
+            with pytest.raises(BadInput, match="give the connection of that block"):
+                await asyncio.wait_for(asyncio.create_task(work), 10)
+        await enqueue_dispatch(connection, kind="ping", deliver_to="seat-1")
+    await enqueue_dispatch(db, kind="ping", deliver_to="seat-1")
+    assert len(await peek(db, "SELECT id FROM dispatch_outbox")) == 2
