@@ -9,7 +9,7 @@ from __future__ import annotations
 from audit.findings import Finding, plain, show
 from audit.strict_json import Malformed, parse
 from audit.unlike import DIFFER, FIRST_ONLY, ORDER, Item, unlike, words
-from audit.volatile import VOLATILE, VOLATILE_HASHES
+from audit.volatile import DERIVED, VOLATILE, VOLATILE_HASHES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _passed_over(name: str, sides: Sides) -> Callable[[Path], bool]:
         return (
             path[0] == "files"
             and len(path) == 2
-            and (path[1] in VOLATILE_HASHES or path[1] in sides.unequal or _derived(path[1]))
+            and (path[1] in VOLATILE_HASHES or path[1] in DERIVED or path[1] in sides.unequal or _derived(path[1]))
         )
 
     def _derived(file: Any) -> bool:

@@ -24,6 +24,9 @@ VOLATILE: dict[str, tuple[str, ...]] = {
 """The members that differ from run to run, file by file; the same as evidence/README.md marks."""
 VOLATILE_HASHES = ("processes.json",)
 """The files whose size and hash in the manifest do so too."""
+DERIVED = ("report.html",)
+"""Files that are made from the others, for people, and hold nothing of their own: an archive may have them or not. Where the
+manifest lists one it is held to that, as any file; no two archives need to have the same."""
 
 
 def check_ports(case: Case) -> None:

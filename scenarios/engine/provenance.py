@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 
 # As in pyproject.toml: a bare checkout that was never installed has no metadata to ask.
-DIRECT = ("aiohttp", "psutil", "rich", "yarl")
+DIRECT = ("aiohttp", "jinja2", "markupsafe", "psutil", "rich", "yarl")
 GIT_SECONDS = 10.0
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
