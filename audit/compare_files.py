@@ -70,8 +70,10 @@ class Sides:
 
 def documents(sides: Sides, name: str, first: dict[str, Any], second: dict[str, Any]) -> None:
     """Two JSON documents, all but their volatile members."""
-    if name == "manifest.json" and sides.partial:
-        first, second = _common(first, sides), _common(second, sides)
+    if name == "manifest.json":
+        first, second = _listing_evidence(first), _listing_evidence(second)
+        if sides.partial:
+            first, second = _common(first, sides), _common(second, sides)
     for each in unlike(first, second, _passed_over(name, sides)):
         path = each.path
         item = next((part for part in path if isinstance(part, Item)), None)
@@ -104,6 +106,14 @@ def _tell(sides: Sides, each: Difference, subject: str, place: str) -> None:
         sides.add(subject, place, f"is only in {sides.name(side)}: {show(value)}")
 
 
+def _listing_evidence(manifest: dict[str, Any]) -> dict[str, Any]:
+    """A manifest without its entries of derived files, which one archive may have and another not."""
+    files = manifest.get("files")
+    if type(files) is not dict:
+        return manifest
+    return {**manifest, "files": {name: value for name, value in files.items() if name not in DERIVED}}
+
+
 def _common(manifest: dict[str, Any], sides: Sides) -> dict[str, Any]:
     """A manifest whose selection names the common scenarios only: the others were told already."""
     selection = manifest.get("selection")
@@ -127,7 +137,7 @@ def _passed_over(name: str, sides: Sides) -> Callable[[Path], bool]:
         return (
             path[0] == "files"
             and len(path) == 2
-            and (path[1] in VOLATILE_HASHES or path[1] in DERIVED or path[1] in sides.unequal or _derived(path[1]))
+            and (path[1] in VOLATILE_HASHES or path[1] in sides.unequal or _derived(path[1]))
         )
 
     def _derived(file: Any) -> bool:

@@ -9,14 +9,16 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scenarios.report.events import Event, Kind, Story
+from scenarios.report.events import Event, Kind, Story, Trait
 
 RANKS = ("producer", "client", "dispatcher", "relay", "receiver")
 CHARACTER, WIDE_CHARACTER = 6.6, 12.5
+HEAVY = 1.12  # heavy letters are wider
 LEFT, RIGHT = 112, 16
 MIN_GAP, MAX_GAP = 56, 284
 CROWD = 4  # so many events in one row are drawn without their own labels
 BOX_PADDING = 18
+LABEL_X = 11
 
 Row = tuple[Event, ...]
 
@@ -37,6 +39,12 @@ def text_width(text: str) -> int:
     if text.isascii():
         return round(len(text) * CHARACTER)
     return round(sum(WIDE_CHARACTER if unicodedata.east_asian_width(each) in "WF" else CHARACTER for each in text))
+
+
+def label_end(event: Event) -> int:
+    """How far right of its lane the label beside a mark ends."""
+    heavy = event.kind is Kind.HALT or Trait.DUPLICATE in event.traits or Trait.KILLED in event.traits
+    return LABEL_X + round(text_width(event.label) * (HEAVY if heavy else 1.0))
 
 
 def labelled(row: Row, event: Event) -> bool:
@@ -61,6 +69,12 @@ def arrange(story: Story, rows: Sequence[Row]) -> Columns:
         x += gap
     names = {story.lanes[lane].process.name: places[column] for lane, column in at.items()}
     bands = [LEFT + text_width(event.label) + 2 * BOX_PADDING for row in rows for event in row if event.lane is None]
+    bands += [
+        places[at[event.lane]] + label_end(event) + RIGHT
+        for row in rows
+        for event in row
+        if event.lane is not None and event.lane in at and labelled(row, event)
+    ]
     crowd = any(sum(each.kind is Kind.START for each in row) >= CROWD for row in rows)
     return Columns({lane: places[column] for lane, column in at.items()}, spans, max([x + RIGHT, *bands]), names, crowd)
 

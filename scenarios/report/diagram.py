@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from scenarios.report.columns import BOX_PADDING, LEFT, Columns, Row, arrange, labelled, text_width
+from scenarios.report.columns import BOX_PADDING, LABEL_X, LEFT, Columns, Row, arrange, label_end, labelled, text_width
 from scenarios.report.events import Event, Kind, Story, Trait
 
 MAX_ROWS = 400
@@ -139,8 +139,11 @@ class _Drawing:
     def _crossings(self) -> Iterator[Shape]:
         """What runs across all lanes, behind them."""
         for row, y in zip(self.rows, self.y, strict=False):
-            if any(event.kind is Kind.HALT for event in row):
-                yield Stroke(f"M{LEFT - 10} {y}H{self.columns.width - 4}", "crash")
+            for event in row:
+                if event.kind is Kind.HALT and event.lane is not None:
+                    x = self.columns.x[event.lane]
+                    behind = min(x + label_end(event) + 6, self.columns.width - 4)
+                    yield Stroke(f"M{LEFT - 10} {y}H{x - 12}M{behind} {y}H{self.columns.width - 4}", "crash")
 
     def _lanes(self) -> Iterator[Shape]:
         for lane, (first, last) in self.columns.spans.items():
@@ -189,7 +192,7 @@ class _Drawing:
                 yield from _mark(event, x, y)
                 if labelled(row, event):
                     style = "bad" if event.kind is Kind.HALT else style_of(event) or ("mute" if event.kind is Kind.END else "")
-                    yield Text(x + 11, y + 4, event.label, style)
+                    yield Text(x + LABEL_X, y + 4, event.label, style)
 
     def _band(self, event: Event, y: int) -> Iterator[Shape]:
         kind = _BANDS[event.kind]
@@ -203,7 +206,8 @@ class _Drawing:
             return
         x, y = self.columns.x[event.lane], y + self._drop(event.lane)
         width = text_width(event.label) + BOX_PADDING
-        restarted = self.story.lanes[event.lane].process.incarnation > 1
+        lane = self.story.lanes[event.lane]
+        restarted = lane.process.incarnation > 1 and lane.role != "producer"  # producers never go on where one stopped
         yield Box(x - width // 2, y - 11, width, 22, "restart" if restarted else "start")
         yield Text(x, y + 4, event.label, "bold", "middle")
 
@@ -224,7 +228,7 @@ class _Drawing:
         right = max(begin, end)
         neighbours = [x for x in self.columns.x.values() if min(begin, end) <= x < right]
         middle = (max(neighbours, default=min(begin, end)) + right) // 2
-        yield Text(middle, y - 5, event.label, style, "middle")
+        yield Text(middle, y - (8 if event.reached < 1 else 5), event.label, style, "middle")
 
     def _void(self, event: Event, begin: int) -> int:
         return self.columns.names.get(event.toward or "", begin + 120)

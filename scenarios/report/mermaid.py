@@ -20,7 +20,7 @@ def text(story: Story) -> str:
     lines += [f"    participant P{number} as {escaped(lane.title)}" for number, lane in enumerate(story.lanes)]
     everybody = f"P0,P{len(story.lanes) - 1}" if len(story.lanes) > 1 else "P0"
     for event in story.events[:MAX_EVENTS]:
-        line = _line(event, everybody) if story.lanes else None
+        line = _line(event, everybody, story) if story.lanes else None
         if line:
             lines.append(f"    {line}")
     if len(story.events) > MAX_EVENTS and story.lanes:
@@ -34,7 +34,7 @@ def escaped(words: str) -> str:
     return _END.sub(lambda match: f"#{ord(match[0][0])};{match[0][1:]}", plain) or "#32;"
 
 
-def _line(event: Event, everybody: str) -> str | None:
+def _line(event: Event, everybody: str, story: Story) -> str | None:
     here, words = f"P{event.lane}", escaped(event.label)
     if event.kind is Kind.START or not event.label:
         return None
@@ -42,8 +42,8 @@ def _line(event: Event, everybody: str) -> str | None:
         return f"{here}{_arrow(event)}P{event.lane if event.to is None else event.to}: {words}"
     if event.kind is Kind.RECORD:
         return f"{here}->>{here}: {words}"
-    if event.kind is Kind.HALT:
-        return f"Note over {everybody}: CRASH BOUNDARY, {words}"
+    if event.kind is Kind.HALT and event.lane is not None:
+        return f"Note over {everybody}: CRASH BOUNDARY, {escaped(story.lanes[event.lane].title)}, {words}"
     return f"Note over {everybody if event.lane is None else here}: {words}"
 
 

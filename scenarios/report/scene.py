@@ -56,6 +56,7 @@ class Actor:
         self.running = True
         self.passed: Counter[str] = Counter()
         self.suspended: Replay[None] | None = None
+        self.remark = ""  # why it did nothing
 
     @property
     def name(self) -> str:

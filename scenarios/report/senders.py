@@ -76,6 +76,10 @@ def client_result(scene: Scene, actor: Actor, requests: Cursor, *, joined: bool 
 def dispatcher(scene: Scene, actor: Actor) -> Replay[None]:
     """One pass over the intentions, and at its end what the process itself printed about it."""
     told = yield from _Pass(scene, actor).run()
+    if told.waiting:
+        actor.remark = "not due yet"
+    elif told.already_delivered == told.intentions and not told.history_added:
+        actor.remark = "nothing to do"
     if actor.process.ended_by == "itself" and not actor.halts:
         printed = _printed(actor)
         counted = asdict(told)

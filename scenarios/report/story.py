@@ -45,6 +45,7 @@ class _Teller:
         except UNFORESEEN as error:
             scene.doubt(f"What follows could not be told: {type(error).__name__}: {plain(error)}.")
         scene.leftovers()
+        self._say_lost()
         found = self._scenario.counts
         if found is not None and found != scene.counts:
             scene.doubt(f"results.json has other counts than this story comes to: {_words(found.values())}.")
@@ -200,7 +201,7 @@ class _Teller:
             place = f"{plain(process.fault[0])}#{process.fault[1]}"
             halted = f"{capital(actor.name)} ended with exit code {HALT_EXIT_CODE}"
             self._scene.doubt(f"{halted}, but this story did not pass {place}.")
-        why = _TURNED_AWAY.get(process.exit_code or 0) if process.ended_by == "itself" else None
+        why = actor.remark or (_TURNED_AWAY.get(process.exit_code or 0) if process.ended_by == "itself" else None)
         how = "is stopped (SIGTERM) and ends" if process.ended_by == "stop" else "ends"
         words = f"exit {process.exit_code}{f': {why}' if why else ''}"
         sentence = f"{capital(actor.name)} {how} with exit code {process.exit_code}{f' ({why})' if why else ''}."
@@ -244,24 +245,34 @@ class _Teller:
     def _do_check(self, step: Step) -> None:
         name = text_of(step, "name")
         here = _words(self._scene.counts.values())
-        self._scene.emit(Kind.CHECK, f"CHECKPOINT {label(name)}", f"Checkpoint {plain(name)}: by now {here}.")
+        short = " ".join(f"{letter} {value}" for letter, value in zip("ERHA", self._scene.counts.values(), strict=True))
+        self._scene.emit(Kind.CHECK, f"CHECKPOINT {label(name)}: {short}", f"Checkpoint {plain(name)}: by now {here}.")
         found = next((check.counts for check in self._scenario.checks if check.name == name), None)
         if found is not None and found != self._scene.counts:
             self._scene.doubt(f"results.json has other counts for checkpoint {plain(name)}: {_words(found.values())}.")
 
+    def _lost(self) -> list[str]:
+        """The operations with a receipt and no effect. Where something could not be placed nothing is called lost."""
+        scene = self._scene
+        if any(event.kind is Kind.DOUBT for event in scene.events):
+            return []
+        return sorted(operation for operation in scene.settled if not scene.effects[operation])
+
+    def _say_lost(self) -> None:
+        scene = self._scene
+        told = {event.label for event in scene.events if event.kind is Kind.MOMENT}
+        if self._lost() and not told:
+            sentence = "The sender holds a receipt, the receiver did nothing, and no later pass will send."
+            scene.emit(Kind.MOMENT, "A receipt and no effect: lost", sentence, traits=[Trait.LOST])
+
     def _closing(self) -> list[str]:
         scene = self._scene
-        doubtful = any(event.kind is Kind.DOUBT for event in scene.events)
         closing = [f"At the end: {_words(scene.counts.values())}."]
-        for operation in sorted({*scene.effects, *scene.settled}):
-            done, said = scene.effects[operation], scene.settled.get(operation)
+        for operation, done in sorted(scene.effects.items()):
             if done > 1:
                 closing.append(f"The operation {plain(operation)} was applied {done} times.")
-            elif done == 0 and said and not doubtful:
-                closing.append(
-                    f"The operation {plain(operation)} has a receipt and no effect: it is lost, and nobody will send it."
-                )
-        return closing
+        lost = "has a receipt and no effect: it is lost, and nobody will send it."
+        return [*closing, *(f"The operation {plain(operation)} {lost}" for operation in self._lost())]
 
 
 def _words(values: tuple[int, int, int, int]) -> str:
