@@ -206,7 +206,7 @@ def _line(number: int, row: bytes) -> Line:
         return Line(number, "", "", {}, plain(text, MAX_LINE))
     content = value["data"]
     if len(text) > MAX_LINE or not text.isprintable() or '","sequence":' not in text[_CHAIN - 4 : _CHAIN + 12]:
-        shown = shown_json({key: each for key, each in value.items() if key not in ("sha256", "previous")})
+        shown = shown_json({key: each for key, each in value.items() if key not in ("sha256", "previous", "sequence")})
     else:
-        shown = short_hashes(f"{{{text[_CHAIN:]}")
+        shown = short_hashes(f"{{{text[text.index(',', _CHAIN) + 1 :]}")
     return Line(number, text_of(value, "type"), text_of(value, "id"), content, shown)

@@ -61,7 +61,10 @@ class Actor:
     @property
     def name(self) -> str:
         """As the sentences call it."""
-        return f"the {self.lane.title}" if self.lane.role != "client" else self.lane.title
+        if self.lane.role == "client":
+            return self.lane.title
+        which = f"{ordinal(self.process.incarnation)} " if self.process.incarnation > 1 else ""
+        return f"the {which}{_title(self.process, self.lane.role, numbered=False)}"
 
     @property
     def halts(self) -> bool:
@@ -266,11 +269,11 @@ class Scene:
                 self.doubt(sentence, [cursor.ref(line) for line in left], f"not placed: {count} of {label(cursor.path)}")
 
 
-def _title(process: Process, role: str) -> str:
+def _title(process: Process, role: str, *, numbered: bool = True) -> str:
     name = plain(process.name, 60)
     if role == "receiver" and process.arguments:
         name = f"{plain(process.arguments[0], 40)} {name}"
-    return name if process.incarnation <= 1 else f"{name}, {ordinal(process.incarnation)}"
+    return name if process.incarnation <= 1 or not numbered else f"{name}, {ordinal(process.incarnation)}"
 
 
 def article(noun: str) -> str:

@@ -177,7 +177,7 @@ def _effect(scene: Scene, server: Actor, arrival: Line, operation: str) -> Repla
         number = number_of(line.data, "number")
         sentence = f"{capital(server.name)} performs effect {number} for {plain(arrival.id)}"
         if done == 1:
-            return f"effect {number}", f"{sentence}: durable, with key and result in one record.", NOTHING
+            return f"effect {number}", f"{sentence}: durable, with its result in one record.", NOTHING
         sentence += (
             f". It is the {done}{'nd' if done == 2 else 'rd' if done == 3 else 'th'} effect of the same operation: a duplicate."
         )
