@@ -12,7 +12,7 @@ from itertools import pairwise
 from scenarios.report.columns import BOX_PADDING, LABEL_X, LEFT, Columns, Row, arrange, label_end, labelled, text_width
 from scenarios.report.events import Event, Kind, Story, Trait
 
-MAX_ROWS = 400
+MAX_ROWS, MAX_LANES = 400, 64
 TOP = 22
 HEIGHTS = {Kind.START: 36, Kind.MOMENT: 34, Kind.CHECK: 32, Kind.FILE: 30, Kind.DOUBT: 30, Kind.HALT: 30}
 ROW = 27
@@ -76,19 +76,24 @@ Shape = Text | Box | Stroke | Mark | Figures
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """A picture of `width` times `height` with its shapes, those behind first. `rows_left_out` did not fit."""
+    """A picture of `width` times `height` with its shapes, those behind first. What did not fit is counted."""
 
     title: str
     width: int
     height: int
     shapes: tuple[Shape, ...]
     rows_left_out: int
+    lanes_left_out: int
 
 
 def draw(story: Story) -> Diagram:
-    """Lay the story out."""
-    rows = list(story.rows())
-    return _Drawing(story, rows[:MAX_ROWS], max(0, len(rows) - MAX_ROWS)).diagram()
+    """Lay the story out: its first rows and lanes, as many as can be read."""
+    rows = [tuple(filter(_drawn, row)) for row in story.rows()]
+    return _Drawing(story, [row for row in rows[:MAX_ROWS] if row], max(0, len(rows) - MAX_ROWS)).diagram()
+
+
+def _drawn(event: Event) -> bool:
+    return (event.lane or 0) < MAX_LANES and (event.to or 0) < MAX_LANES
 
 
 def style_of(event: Event) -> str:
@@ -131,10 +136,13 @@ class _Drawing:
             *(shape for row, y in zip(self.rows, self.y, strict=False) for shape in self._row(row, y)),
             *self._counts(),
         ]
-        if self.left_out:
-            shapes.append(Text(LEFT, self.y[-1] + 6, f"{self.left_out} more rows are not drawn; the sentences go on", "mute"))
-        height = self.y[-1] + (18 if self.left_out else 0)
-        return Diagram(self.story.scenario, self.columns.width, height, tuple(shapes), self.left_out)
+        lanes = max(0, len(self.story.lanes) - MAX_LANES)
+        if self.left_out or lanes:
+            words = f"{self.left_out} more rows and {lanes} more lanes are not drawn; the sentences go on"
+            shapes.append(Text(LEFT, self.y[-1] + 6, words, "mute"))
+        height = self.y[-1] + (18 if self.left_out or lanes else 0)
+        width = max(self.columns.width, LEFT + 500 if self.left_out or lanes else 0)
+        return Diagram(self.story.scenario, width, height, tuple(shapes), self.left_out, lanes)
 
     def _crossings(self) -> Iterator[Shape]:
         """What runs across all lanes, behind them."""

@@ -100,6 +100,7 @@ class _Scenario:
     folder: str
     files: tuple[_File, ...]
     processes: tuple[_ProcessRow, ...]
+    processes_left_out: int
     run_again: str
 
 
@@ -155,14 +156,14 @@ def _page(archive: Archive, scenarios: Sequence[tuple[ScenarioEvidence, _Scenari
     shown = [each for _evidence, each in scenarios]
     count = counted(len(shown), "scenario")
     wrong = sum(each.verdict != "PASS" for each in shown)
-    verdict = plain(archive.verdict, 20) or "UNKNOWN"
+    verdict = "FAIL" if wrong else plain(archive.verdict, 20) or "UNKNOWN"
     folder = _folder(archive)
     selection = "" if archive.complete else _only(evidence.path for evidence, _ in scenarios)
     part = "The whole catalogue was run." if archive.complete else "A part of the catalogue was run."
     return {
         "verdict": verdict,
         "title": count,
-        "headline": f"{count}: all as declared" if verdict == "PASS" else f"{count}: {wrong} not as declared",
+        "headline": f"{count}: {f'{wrong} not' if wrong else 'all'} as declared",
         "lead": part,
         "problems": [plain(each) for evidence, _ in scenarios for each in evidence.problems][:200],
         "sections": sections,
@@ -252,6 +253,7 @@ def _scenario(evidence: ScenarioEvidence, identity: str, *, inside: bool) -> _Sc
         folder=quote(f"scenarios/{evidence.path}/") if inside and _PLAIN_ID.fullmatch(evidence.path) else "",
         files=tuple(_files(evidence)),
         processes=tuple(_process(each) for each in evidence.processes[:MAX_LINES]),
+        processes_left_out=max(0, len(evidence.processes) - MAX_LINES),
         run_again=f"python run.py --out again --only {shlex.quote(plain(evidence.path))}",
     )
 

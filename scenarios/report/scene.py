@@ -22,6 +22,7 @@ Replay = Generator[None, None, T]
 # What a record is in a few words and in a sentence, and what is particular about it.
 Said = tuple[str, str, frozenset[Trait]]
 
+MAX_TITLE = 32
 ROLES = {
     "outbox.producer": "producer",
     "outbox.dispatcher": "dispatcher",
@@ -94,7 +95,7 @@ class Scene:
     def enter(self, process: Process, *, joined: bool = False) -> Actor:
         """Begin the lane of a process."""
         role = ROLES.get(process.module, "program")
-        lane = Lane(process, role, _title(process, role))
+        lane = Lane(process, role, label(_title(process, role), MAX_TITLE))
         actor = Actor(len(self.actors), process, lane)
         self.actors.append(actor)
         armed = "".join(
@@ -178,12 +179,15 @@ class Scene:
         done = self.effects[operation]
         if done == 1 or self.settled.get(operation) != "history" or (operation, done) in self._told:
             return
+        if done == 0 and any(cursor.next_is("effect") for cursor in self.shelf.all()):
+            return  # one that is still to come may be this operation's
         self._told.add((operation, done))
         trait = Trait.DUPLICATE if done else Trait.LOST
-        words = f"Local history says once, the receiver did it {done} times"
+        did = {0: "never did it", 2: "did it twice"}.get(done, f"did it {done} times")
+        words = f"Local history says once, the receiver {did}"
         self.emit(Kind.MOMENT, words, f"From here on {lower(words)}.", traits=[trait])
 
-    def doubt(self, sentence: str, refs: Iterable[Ref] = (), words: str = "not told: see the sentences") -> None:
+    def doubt(self, sentence: str, refs: Iterable[Ref] = (), words: str = "cannot be told, see below") -> None:
         """Say in the open what cannot be placed or explained."""
         self.emit(Kind.DOUBT, words, sentence, refs=refs)
 

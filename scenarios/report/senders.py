@@ -180,7 +180,8 @@ class _Pass:
         if self.policy == "mark-before-send":
             yield from self._receipt(key)
         yield from scene.reach(actor, BEFORE_SEND)
-        request = Request(key, text_of(line.data, "key"), number, None, f"POST, attempt {number}{of}")
+        words = f"POST{' again' if number > 1 else ''}, attempt {number}{of}"
+        request = Request(key, text_of(line.data, "key"), number, None, words)
         back = yield from exchange(scene, actor, self.server, request)
         receipt = self.receipts.peek() if self.receipts.next_is("receipt", key) else None
         recorded = receipt is not None and receipt.data.get("attempt") == number and text_of(receipt.data, "via") == "response"

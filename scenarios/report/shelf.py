@@ -22,6 +22,7 @@ class Cursor:
         self._lines = lines
         self._placed: dict[tuple[str, str], Line] = {}
         self._at = 0
+        self._where: dict[tuple[str, str], int] | None = None
 
     def __len__(self) -> int:
         return self._at
@@ -56,8 +57,10 @@ class Cursor:
 
     def ahead(self, record_type: str, record_id: str) -> Line | None:
         """A record that is still to be written, or None."""
-        wanted = (record_type, record_id)
-        return next((line for line in self._lines[self._at :] if (line.type, line.id) == wanted), None)
+        if self._where is None:
+            self._where = {(line.type, line.id): at for at, line in reversed(list(enumerate(self._lines)))}
+        at = self._where.get((record_type, record_id), -1)
+        return self._lines[at] if at >= self._at else None
 
     def ref(self, line: Line) -> Ref:
         """The line's place, for an event."""

@@ -22,7 +22,8 @@ stroke:var(--bg);stroke-width:3px;stroke-linejoin:round;unicode-bidi:isolate}
 .dg path{fill:none;stroke:var(--fg);stroke-width:1.4}
 .dg path.lane{stroke:var(--lane);stroke-width:2}.dg path.rest{stroke:var(--lane);stroke-width:2;stroke-dasharray:2 5}
 .dg path.crash{stroke:var(--bad);stroke-dasharray:7 5;stroke-width:1}.dg path.cap{stroke:var(--mute);stroke-width:3}
-.dg path.replay{stroke:var(--link);stroke-dasharray:6 4}.dg path.cut,.dg path.no{stroke:var(--warn)}
+.dg path.again{stroke-width:2.6}.dg path.replay{stroke:var(--link);stroke-dasharray:6 4}
+.dg path.cut,.dg path.no{stroke:var(--warn)}
 .dg path.bad{stroke:var(--bad)}
 .dg rect{fill:var(--bg);stroke:var(--mute);rx:4px}.dg rect.restart{stroke-width:2.4}
 .dg rect.moment{fill:var(--badbg);stroke:var(--bad);stroke-width:2}.dg rect.check{fill:var(--soft)}

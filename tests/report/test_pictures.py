@@ -6,15 +6,20 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from scenarios.report import archive as archives
 from scenarios.report import mermaid, svg
 from scenarios.report.columns import HEAVY, text_width
-from scenarios.report.diagram import MAX_ROWS, Diagram, Figures, Mark, Text, draw
+from scenarios.report.diagram import MAX_LANES, MAX_ROWS, Diagram, Figures, Mark, Text, draw
 from scenarios.report.events import Event, Kind, Lane, Story
 from scenarios.report.facts import Process, Tally
+from scenarios.report.story import tell
 from scenarios.report.words import isolated, label, plain
+from tests.audit.real import Whole
+from tests.report import hostile
 
 HEBREW = "\u05d0\u05d1\u05d2"
 HEAVY_STYLES = ("bold", "badbold", "bad")
@@ -51,6 +56,13 @@ def test_no_label_sticks_out_of_any_picture_of_the_study(stories: Mapping[str, S
                 assert span(shape)[1] <= diagram.width, (path, shape)
             if isinstance(shape, Text | Mark | Figures):
                 assert 0 < shape.y < diagram.height, (path, shape)
+
+
+def test_no_label_sticks_out_where_evidence_is_hostile(whole: Whole, folder: Path) -> None:
+    for scenario in archives.read(hostile.write(whole, folder)).scenarios:
+        diagram = draw(tell(scenario))
+        assert [shape for shape in diagram.shapes if isinstance(shape, Text) and span(shape)[1] > diagram.width] == []
+        assert overlaps(diagram) == []
 
 
 def test_the_longest_and_the_widest_pictures_stay_readable(stories: Mapping[str, Story]) -> None:
@@ -119,7 +131,18 @@ def test_a_name_from_right_to_left_is_isolated_in_a_picture() -> None:
 def test_a_story_of_many_rows_is_drawn_in_part_and_says_so() -> None:
     diagram = draw(tale("word", MAX_ROWS + 50))
     assert diagram.rows_left_out == 51
-    assert any(isinstance(shape, Text) and "more rows are not drawn" in shape.words for shape in diagram.shapes)
+    told = "51 more rows and 0 more lanes are not drawn"
+    assert any(isinstance(shape, Text) and told in shape.words for shape in diagram.shapes)
+
+
+def test_of_a_crowd_that_cannot_be_read_a_part_is_drawn_and_says_so() -> None:
+    one = tale("word")
+    lanes = one.lanes * 1000
+    starts = tuple(replace(one.events[0], lane=number, joined=number > 0) for number in range(1000))
+    diagram = draw(replace(one, lanes=lanes, events=starts))
+    assert diagram.lanes_left_out == 1000 - MAX_LANES
+    assert any(isinstance(shape, Text) and "936 more lanes are not drawn" in shape.words for shape in diagram.shapes)
+    assert overlaps(diagram) == []
 
 
 def test_a_story_without_events_is_an_empty_picture() -> None:
