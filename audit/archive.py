@@ -10,28 +10,28 @@ from __future__ import annotations
 import os
 
 from audit import (
-    alike,
     checkpoints,
     dispatch,
     inquiries,
     inventory,
+    lanes,
     ledger,
+    messages,
     order,
     outbox,
-    prefixes,
     processes,
     protocol,
-    relay,
     requests,
     results,
     serve,
     volatile,
     wire,
 )
-from audit.case import Case, gather
+from audit.case import PREFIXES, RELAY, Case, gather
 from audit.checkpoints import say
 from audit.files import Tree
 from audit.findings import FAIL, PASS, UNKNOWN, Findings
+from audit.inventory import Checkout
 from audit.shapes import LIST, exactly, holds
 from audit.strict_json import Malformed, laid_out, parse_document
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from audit.findings import Finding
-    from audit.requests import Traffic
     from audit.shapes import Shape
 
 MANIFEST, PROCESSES, RESULTS, TABLES = "manifest.json", "processes.json", "results.json", "tables.md"
@@ -73,8 +72,9 @@ class Report:
         self.kept: Kept | None = None
 
 
-def audit_archive(path: str, root: str, keep: bool = False) -> Report:
+def audit_archive(path: str, root: str | Checkout, keep: bool = False) -> Report:
     """Audit one archive against itself, the audit's table and the checkout at `root`; with `keep`, keep what was read."""
+    checkout = Checkout(root) if isinstance(root, str) else root
     findings = Findings()
     if not os.path.lexists(os.path.join(path, MANIFEST)):
         findings.add(MANIFEST, "", "is missing: the run was interrupted, or the archive is not whole")
@@ -89,7 +89,8 @@ def audit_archive(path: str, root: str, keep: bool = False) -> Report:
     if manifest is not None and protocol.well_formed(manifest, findings.about(MANIFEST)):
         catalogue = len(manifest["protocol"]["catalogue"])
         cases = _cases(manifest, recorded, tree, findings)
-        alike.check([(case, _scenario(case)) for case in cases])
+        for case in cases:
+            _scenario(case)
         totals = _totals(cases)
         if claimed is not None:
             results.check(claimed, cases, totals, findings.about(RESULTS))
@@ -98,7 +99,7 @@ def audit_archive(path: str, root: str, keep: bool = False) -> Report:
             results.check_tables(tables, cases, findings.about(TABLES))
         expected = {PROCESSES, RESULTS, TABLES}.union(*[case.files for case in cases])
         inventory.check_files(tree, manifest["files"], expected, findings)
-        inventory.check_sources(root, manifest["sources"], findings)
+        inventory.check_sources(checkout, manifest["sources"], findings)
         kept = Kept(manifest, cases, tree) if keep else None
     report = Report(path, FAIL if findings.items else PASS, findings, totals, catalogue)
     report.kept = kept
@@ -131,14 +132,14 @@ def _cases(manifest: dict[str, Any], recorded: dict[str, Any] | None, tree: Tree
         records = processes.readable(recorded, note)
     names = [f"{plan['section']}/{plan['name']}" for plan, _ in plans]
     processes.hold_order(records, [plan for plan, _ in plans], note)
-    volatile.check_pids(records, note)
+    lanes.check(records, manifest["run"], note)
     by_scenario: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     for record in records:
         by_scenario.get(record["scenario"], []).append(record)
     return [Case(*planned, by_scenario[name], tree) for planned, name in zip(plans, names, strict=True)]
 
 
-def _scenario(case: Case) -> Traffic:
+def _scenario(case: Case) -> None:
     """Every check of one scenario."""
     gather(case)
     processes.check(case)
@@ -146,19 +147,26 @@ def _scenario(case: Case) -> Traffic:
     volatile.check_clock(case)
     outbox.check(case)
     ledger.check(case)
-    prefixes.check(case)
+    if case.having(PREFIXES):
+        from audit import prefixes  # noqa: PLC0415 (needed by one scenario, so not at every start)
+
+        prefixes.check(case)
     traffic = requests.gather(case)
     dispatch.check(case, traffic)
-    relay.match(case, traffic)
+    if case.having(RELAY):
+        from audit import relay  # noqa: PLC0415 (needed by one section, so not at every start)
+
+        relay.match(case, traffic)
+        relay.check(case, traffic)
     wire.check(case, traffic)
-    relay.check(case, traffic)
     inquiries.match(case, traffic)
     serve.check(case, traffic)
     inquiries.check(case, traffic)
     order.check(case, traffic)
+    messages.check(case, traffic)
+    volatile.check_causes(case, traffic)
     checkpoints.check(case, traffic)
     _counts(case)
-    return traffic
 
 
 def _counts(case: Case) -> None:

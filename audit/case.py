@@ -33,6 +33,8 @@ WRITES: dict[str, tuple[str, ...]] = {
     PREFIXES: ("prefixes",),
 }
 """The journals that a program opens for append, in this order."""
+COUNTED_TYPES = {"effects": "effect", "receipts": "receipt", "history": "history", "arrivals": "arrival"}
+"""The journals that are counted, and the type of the records that count."""
 KEEPS_KEYS = ("effect-then-key", "key-then-effect")
 """The kinds of receivers that have a journal `keys` as well."""
 FORGETFUL = "forgetful"
@@ -97,8 +99,8 @@ class Case:
     """A scenario: what the protocol plans, what the audit expects, what the archive has."""
 
     __slots__ = (
-        "checkpoints", "expectation", "files", "folder", "launches", "name", "note", "plan", "processes", "ran", "stores",
-        "tree",
+        "_counts", "checkpoints", "expectation", "files", "folder", "launches", "name", "note", "plan", "processes", "ran",
+        "stores", "tree",
     )  # fmt: skip
 
     def __init__(
@@ -110,12 +112,13 @@ class Case:
         self.expectation = expectation
         self.processes = processes
         self.launches = launches(plan["steps"])
-        planned = [*self.launches, *[None] * len(processes)]
-        self.ran = [Ran(record, launch, n) for n, (record, launch) in enumerate(zip(processes, planned, strict=False))]
+        # What no step started is told by `processes` and not looked at any further: there may be any number of it.
+        self.ran = [Ran(record, launch, n) for n, (record, launch) in enumerate(zip(processes, self.launches, strict=False))]
         self.tree = tree
         self.note: Note = tree.findings.about(self.name)
         self.stores: dict[str, Store] = {}
         self.files: set[str] = set()
+        self._counts: tuple[int, int, int, int] | None = None
         self.checkpoints: dict[str, tuple[int, int, int, int]] = {}
 
     def having(self, module: str) -> list[Store]:
@@ -128,12 +131,13 @@ class Case:
 
     def counts(self) -> tuple[int, int, int, int]:
         """Effects, receipts, history records and arrivals, from the journals alone."""
-        return (
-            sum(len(store["effects"].of("effect")) for store in self.stores.values()),
-            sum(len(store["receipts"].of("receipt")) for store in self.stores.values()),
-            sum(len(store["history"].of("history")) for store in self.stores.values()),
-            sum(len(store["arrivals"].of("arrival")) for store in self.stores.values()),
-        )
+        if self._counts is None:
+            stores = self.stores.values()
+            effects, receipts, history, arrivals = [
+                sum(len(store[name].of(kind)) for store in stores) for name, kind in COUNTED_TYPES.items()
+            ]
+            self._counts = effects, receipts, history, arrivals
+        return self._counts
 
     def records(self) -> int:
         """How many journal records there are, checkpoints left out."""

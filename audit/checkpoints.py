@@ -8,7 +8,7 @@ without its cause; and the counts at that moment are the ones that the step, and
 from __future__ import annotations
 
 from audit import order
-from audit.case import option
+from audit.case import COUNTED_TYPES, option
 from audit.expectations.words import COUNTED
 from audit.findings import show
 from audit.journals import hold_prefix
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from audit.case import Case
     from audit.journals import Journal, Record
     from audit.requests import Traffic
-
-COUNTED_TYPES = {"effects": "effect", "receipts": "receipt", "history": "history", "arrivals": "arrival"}
 
 
 def check(case: Case, traffic: Traffic) -> None:

@@ -18,6 +18,7 @@ import sys
 
 from audit.archive import Report, audit_archive
 from audit.findings import FAIL, PASS, UNKNOWN, Findings, plain, show
+from audit.inventory import CHECKOUT, Checkout, is_checkout
 from audit.strict_json import encode
 
 TYPE_CHECKING = False
@@ -60,9 +61,10 @@ def main(arguments: list[str], root: str) -> int:
     worst = 0
     reports: list[Report] = []
     problems: list[str] = []
+    checkout = Checkout(root)
     for folder in folders:
         problem = _unusable(folder)
-        found = [] if problem else [_guarded(path, archive, root, explaining) for path, archive in archives(folder)]
+        found = [] if problem else [_guarded(path, archive, checkout, explaining) for path, archive in archives(folder)]
         if not problem and not any(report.totals or report.verdict != UNKNOWN or _is_archive(report.path) for report in found):
             problem = "holds no archive: no manifest.json here or below"
         if problem:
@@ -87,7 +89,7 @@ def _unusable(folder: str) -> str | None:
         if not os.path.isdir(folder):
             return "is not a directory"
         with os.scandir(folder):
-            return None
+            return CHECKOUT if is_checkout(folder) else None
     except (OSError, ValueError) as error:
         return f"cannot be listed: {getattr(error, 'strerror', None) or 'not a path'}"
 
@@ -97,12 +99,15 @@ def _is_archive(folder: str) -> bool:
 
 
 def archives(folder: str, depth: int = 0, left: list[int] | None = None) -> Iterator[tuple[str, bool]]:
-    """Every archive at or below a folder; with False, a subfolder that holds none and should, or is a link.
+    """Every archive at or below a folder; with False, a subfolder that holds none and should, is a link, or a checkout.
 
     Links are never followed, and no more than MOST_FOLDERS are looked into: `left` counts them down.
     """
     left = [MOST_FOLDERS] if left is None else left
     left[0] -= 1
+    if is_checkout(folder):
+        yield folder, False
+        return
     if _is_archive(folder) and not (depth and os.path.islink(folder)):
         yield folder, True
         return
@@ -128,14 +133,15 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
     return entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and entry.is_dir())
 
 
-def _guarded(path: str, archive: bool, root: str, keep: bool) -> Report:
+def _guarded(path: str, archive: bool, checkout: Checkout, keep: bool) -> Report:
     """The report on one folder; whatever the checks did not foresee in an archive is held against it, too."""
     findings = Findings()
     if not archive:
-        findings.add(".", "", "the folder holds no archive: no manifest.json here or below")
+        missing = "the folder holds no archive: no manifest.json here or below"
+        findings.add(".", "", CHECKOUT if is_checkout(path) else missing)
         return Report(path, UNKNOWN, findings, {}, 0)
     try:
-        return audit_archive(path, root, keep)
+        return audit_archive(path, checkout, keep)
     except (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
         findings.add(".", "", f"{UNFORESEEN}: {type(error).__name__}: {show(str(error))}")
         return Report(path, FAIL, findings, {}, 0)

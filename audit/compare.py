@@ -1,9 +1,9 @@
 """`--compare OTHER`: whether two archives are equal, or which scenario, file and field differ.
 
-Both are read, neither is judged: two archives may be equal and false. Compared is everything but the volatile fields
-(`volatile.VOLATILE`), and those must be there on both sides. A difference that only follows from another one is not told
-again: the checksum of a record whose data differ, the `previous` of the record behind it, the hash of a file that
-differs. Scenarios that one side alone has are a difference each, and the common ones are compared all the same.
+Both are read, neither is judged: two archives may be equal and false, and the output says so. Compared is everything but the
+volatile fields (`volatile.VOLATILE`); those must be there on both sides, and of their kind. A difference that only follows from
+another one is not told again: the checksum of a record whose data differ, the `previous` of the record behind it, the hash of a
+file that differs. Scenarios that one side alone has are a difference each, and the common ones are compared all the same.
 
 Exit codes: 0 equal, 1 different, 2 bad usage or unreadable input, 3 one of the two has no manifest. A difference outweighs
 unreadable input.
@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import os
 
+from audit import compare_volatile
 from audit.compare_files import Sides, documents, journals, others, tables
 from audit.files import Tree
 from audit.findings import Findings, plain, show
+from audit.inventory import CHECKOUT, is_checkout
 from audit.strict_json import Malformed, encode, parse_document
 from audit.volatile import DERIVED, VOLATILE
 
@@ -27,6 +29,7 @@ MANIFEST, PROCESSES, RESULTS, TABLES = "manifest.json", "processes.json", "resul
 EQUAL, DIFFERENT, UNKNOWN, UNREADABLE = "equal", "different", "UNKNOWN", "unreadable"
 EXIT = {EQUAL: 0, DIFFERENT: 1, UNREADABLE: 2, UNKNOWN: 3}
 USAGE = "usage: python audit/audit.py DIR --compare OTHER [--json]"
+NOT_JUDGED = "neither of them was judged: two false archives can be equal; audit.py DIR says whether one passes"
 UNFORESEEN = (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError)
 
 
@@ -106,6 +109,8 @@ def _unusable(path: str) -> str | None:
         names = os.listdir(path)
     except (OSError, ValueError) as error:
         return f"cannot be listed: {getattr(error, 'strerror', None) or 'not a path'}"
+    if is_checkout(path):
+        return CHECKOUT
     if not {MANIFEST, PROCESSES, RESULTS, "scenarios"}.intersection(names):
         return "is no archive: it holds neither a manifest.json nor anything else of one"
     return None
@@ -158,6 +163,7 @@ def _each_file(found: Comparison, sides: Sides, manifests: list[dict[str, Any]])
     if PROCESSES in first and PROCESSES in second:
         _documents(sides, PROCESSES)
     documents(sides, MANIFEST, manifests[0], manifests[1])
+    compare_volatile.run(sides, manifests)
 
 
 def _alone(sides: Sides) -> None:
@@ -180,6 +186,8 @@ def _documents(sides: Sides, name: str) -> None:
     first, second = (_document(tree, name) for tree in sides.trees)
     if first is not None and second is not None:
         documents(sides, name, first, second)
+        if name == PROCESSES:
+            compare_volatile.processes(sides, (first, second))
 
 
 def _as_text(found: Comparison) -> list[str]:
@@ -192,6 +200,7 @@ def _as_text(found: Comparison) -> list[str]:
     if found.verdict == EQUAL:
         same = " (it is the same directory)" if _same(found.paths) else ""
         lines.append(f"equal: {names}{same}: {found.scenarios} scenarios, {found.files} files, all but the volatile fields")
+        lines.append(NOT_JUDGED)
     elif found.verdict == DIFFERENT and found.sides is not None:
         lines.append(f"different: {names}: {found.sides.count} difference{'s' if found.sides.count > 1 else ''}")
     return lines
@@ -209,6 +218,7 @@ def _as_json(found: Comparison) -> list[str]:
     count = found.sides.count if found.sides is not None else 0
     document = {
         "verdict": found.verdict,
+        "judged": False,
         "archives": [plain(path) for path in found.paths],
         "same_directory": _same(found.paths),
         "interrupted": [plain(path) for path in found.interrupted],

@@ -17,7 +17,7 @@ from audit.player import Died, Disk, Lost, Player
 from audit.policies import DEFAULT, POLICIES
 from audit.requests import Inquiry
 from audit.shapes import number_in, payload_bytes
-from audit.summaries import CODES, FATES, hold_silence, hold_summary, printed
+from audit.summaries import CODES, FATES, PRODUCED, hold_silence, hold_summary, printed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _producer(player: Player) -> None:
     if not alive or died(process):
         hold_silence(process, player.note)
     elif process["exit_code"] == 0:
-        said, wanted = printed(process, player.note), {"intention": key, "created": created}
+        said, wanted = printed(process, PRODUCED, player.note), {"intention": key, "created": created}
         if said is not None and said != wanted:
             player.note(f"{player.place}.stdout", f"is {show(said)}, expected {show(wanted)}")
 

@@ -11,7 +11,7 @@ import os
 
 from audit.files import Unreadable, hash_source
 from audit.findings import plain, show
-from audit.shapes import COUNT, SHA, holds
+from audit.shapes import COUNT, SHA, holds, in_order
 from audit.volatile import DERIVED
 
 TYPE_CHECKING = False
@@ -28,6 +28,7 @@ SOURCE_FILES = ("run.py",)
 
 def check_files(tree: Tree, listed: dict[str, Any], expected: set[str], findings: Findings) -> None:
     """Disk, manifest and scenarios name the same files; size and hash are the listed ones."""
+    in_order(listed, sorted(listed), findings.about(MANIFEST), "files")
     for name in sorted(tree.sizes):
         if name not in expected and name != MANIFEST and name not in DERIVED:
             findings.add(plain(name), "", "is an extra file: no process of the selected scenarios leaves it")
@@ -61,9 +62,33 @@ def _listed(name: str, listed: dict[str, Any], tree: Tree, findings: Findings) -
         findings.add(plain(name), "", f"has the SHA-256 {actual}, but manifest.json lists {listed[name]['sha256']}")
 
 
-def check_sources(root: str, listed: dict[str, str], findings: Findings) -> None:
+class Checkout:
+    """The sources of one checkout, each listed and hashed once, however many archives are held against them."""
+
+    __slots__ = ("_hashes", "_present", "root")
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._present: dict[str, str] | None = None
+        self._hashes: dict[str, str] = {}
+
+    def present(self) -> dict[str, str]:
+        """Relative path to real path."""
+        if self._present is None:
+            self._present = sources(self.root)
+        return self._present
+
+    def hash_of(self, name: str) -> str:
+        """The SHA-256 of a source; `Unreadable` where it cannot be had."""
+        if name not in self._hashes:
+            self._hashes[name] = hash_source(self.present()[name])
+        return self._hashes[name]
+
+
+def check_sources(checkout: Checkout, listed: dict[str, str], findings: Findings) -> None:
     """The sources that ran are the sources of this checkout."""
-    present = sources(root)
+    in_order(listed, sorted(listed), findings.about(MANIFEST), "sources")
+    present = checkout.present()
     for name in sorted(present.keys() | listed.keys()):
         place = f"sources {show(name)}"
         if name not in present:
@@ -72,12 +97,21 @@ def check_sources(root: str, listed: dict[str, str], findings: Findings) -> None
             findings.add(MANIFEST, place, "is a source of this checkout, but is not listed")
         else:
             try:
-                actual = hash_source(present[name])
+                actual = checkout.hash_of(name)
             except Unreadable as error:
                 findings.add(MANIFEST, place, f"the checkout's file {error}")
                 continue
             if actual != listed[name]:
                 findings.add(MANIFEST, place, f"is {listed[name]}, but this checkout's file has {actual}: another version ran")
+
+
+CHECKOUT = "is a checkout of the study, not an archive: name an archive, such as evidence/study, or the folder evidence"
+
+
+def is_checkout(folder: str) -> bool:
+    """Whether a folder holds the study's sources, whose folder `scenarios` has the name of one in an archive."""
+    mark = os.path.join(folder, "scenarios", "__init__.py")
+    return os.path.lexists(mark) and not os.path.lexists(os.path.join(folder, MANIFEST))
 
 
 def sources(root: str) -> dict[str, str]:

@@ -23,14 +23,16 @@ class Kind:
 
     `looks_up`: where known keys are found: nowhere, in the effects of all time (`effects`), of this incarnation (`memory`),
     or in the journal of keys (`keys`). `early`: whether it looks when the request arrives rather than when it acts.
-    `by_key`: whether an effect has the key as its id. `keeps`: whether the effect holds the key.
+    `by_key`: whether an effect has the key as its id. `keeps`: whether the effect holds the key. `works`: whether performing an
+    effect takes the time that `--work-until` asks for.
     """
 
-    __slots__ = ("bounded", "by_key", "early", "forgets", "keeps", "key_first", "looks_up", "name", "tells", "waits")
+    __slots__ = ("bounded", "by_key", "early", "forgets", "keeps", "key_first", "looks_up", "name", "tells", "waits", "works")
 
     def __init__(
         self, name: str, looks_up: str | None, *, early: bool = False, by_key: bool = False, keeps: bool = True,
         key_first: bool | None = None, bounded: bool = False, forgets: bool = False, tells: bool = False, waits: bool = False,
+        works: bool = False,
     ) -> None:  # fmt: skip
         self.name = name
         self.looks_up = looks_up
@@ -42,20 +44,21 @@ class Kind:
         self.forgets = forgets
         self.tells = tells
         self.waits = waits
+        self.works = works
 
 
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("keyed", "effects", by_key=True, waits=True),
-        Kind("capacity", "effects", by_key=True, waits=True, bounded=True),
-        Kind("unkeyed", None, keeps=False),
+        Kind("keyed", "effects", by_key=True, waits=True, works=True),
+        Kind("capacity", "effects", by_key=True, waits=True, bounded=True, works=True),
+        Kind("unkeyed", None, keeps=False, works=True),
         Kind("status-query", None, tells=True),
         Kind(FORGETFUL, "effects", forgets=True),
         Kind("volatile-registry", "memory"),
         Kind("effect-then-key", "keys", key_first=False),
         Kind("key-then-effect", "keys", key_first=True),
-        Kind("check-then-act", "effects", early=True),
+        Kind("check-then-act", "effects", early=True, works=True),
     )
 }
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from audit.kinds import Kind
 
 REASONS: dict[str, tuple[str, tuple[int, ...]]] = {
-    "body_differs": ("conflict", (409,)),
+    "body_differs": ("conflict", (409, 422)),
     "key_missing": ("refused", (400,)),
     "key_empty": ("refused", (400,)),
     "key_overlong": ("refused", (400,)),
@@ -32,8 +32,8 @@ REASONS: dict[str, tuple[str, tuple[int, ...]]] = {
     "not_found": ("refused", (404,)),
     "key_in_flight": ("refused", (409,)),
     "registry_full": ("refused", (429,)),
-    "storage_full": ("failed", (503, 507)),
-    "storage_failed": ("failed", (503, 507)),
+    "storage_full": ("failed", (507,)),
+    "storage_failed": ("failed", (503,)),
 }
 
 
@@ -128,23 +128,31 @@ def _answers(store: Store, note: Note) -> None:
         promised = known is not None and known.key_first and any(key.data["effect"] == data["effect"] for key in registry)
         if data["effect"] is not None and effect is None and not promised:
             note(f"{record.place} data.effect", f"there is no effect {show(data['effect'])}")
+        hold_answer(record, status, note)
         if outcome in ("applied", "replayed"):
-            if data["reason"] is not None:
-                note(f"{record.place} data.reason", f"is {show(data['reason'])}, expected null")
-            if data["effect"] is None:
-                note(f"{record.place} data.effect", f"is null, but the answer says {outcome}")
             if effect is not None and arrival is not None:
                 _given(record, arrival, effect, note)
-            continue
-        wanted, statuses = REASONS.get(data["reason"], ("", ()))
-        if data["reason"] == "body_differs":
-            statuses = (status,)
-        if wanted != outcome:
-            note(f"{record.place} data.reason", f"{show(data['reason'])} is no reason for {outcome}")
-        elif data["status"] not in statuses:
-            note(f"{record.place} data.status", f"is {data['status']}, expected {show(statuses)} for {data['reason']}")
-        if outcome == "conflict" and known is not None and known.by_key and arrival is not None:
+        elif outcome == "conflict" and known is not None and known.by_key and arrival is not None:
             _contradicted(record, arrival, effects.get(arrival.data["key"]), note)
+
+
+def hold_answer(record: Record, conflict: int | None, note: Note) -> None:
+    """Outcome, reason, status and effect of an answer go together; `conflict` is the status that a conflict has here."""
+    data, outcome = record.data, record.data["outcome"]
+    success = outcome in ("applied", "replayed")
+    if (data["effect"] is not None) != success:
+        note(f"{record.place} data.effect", f"is {show(data['effect'])}, but the answer says {outcome}")
+    if success:
+        if data["reason"] is not None:
+            note(f"{record.place} data.reason", f"is {show(data['reason'])}, expected null")
+        return
+    wanted, statuses = REASONS.get(data["reason"], ("", ()))
+    if data["reason"] == "body_differs" and conflict is not None:
+        statuses = (conflict,)
+    if wanted != outcome:
+        note(f"{record.place} data.reason", f"{show(data['reason'])} is no reason for {outcome}")
+    elif data["status"] not in statuses:
+        note(f"{record.place} data.status", f"is {data['status']}, expected {show(statuses)} for {data['reason']}")
 
 
 def _given(record: Record, arrival: Record, effect: Record, note: Note) -> None:

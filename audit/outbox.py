@@ -76,7 +76,7 @@ def _attempts(store: Store, note: Note) -> None:
         if record.type == "outcome":
             if before is None or before.type != "attempt" or before.id != record.id:
                 note(record.place, f"the outcome of {show(record.id)} does not follow its attempt directly")
-            _outcome(record, note)
+            hold_outcome(record, note)
         elif record.type == "attempt":
             _differs(note, record, "number", reached.get(name, 0) + 1, "the next attempt of this intention is number")
             reached[name] = number
@@ -85,7 +85,7 @@ def _attempts(store: Store, note: Note) -> None:
         before = record
 
 
-def _outcome(record: Record, note: Note) -> None:
+def hold_outcome(record: Record, note: Note) -> None:
     """Reason, definiteness and status of an outcome agree."""
     reason, status = record.data["reason"], record.data["status"]
     wanted = "did_not_happen" if reason in DEFINITE else "may_have_happened"
@@ -122,14 +122,14 @@ def _receipts(store: Store, note: Note) -> None:
             continue
         _differs(note, record, "key", attempt.data["key"], "the attempt has")
         _differs(note, record, "fingerprint", attempt.data["fingerprint"], "the attempt has")
-        _via(record, note)
+        hold_via(record, note)
         if name in outcomes and record.data["via"] != "status_query":
             note(record.place, f"the attempt {show(name)} has a receipt and the outcome of {outcomes[name].place}")
         if f"{record.id}#{record.data['attempt'] + 1}" in attempts:
             note(record.place, f"the attempt {show(name)} has a receipt, and yet another attempt follows it")
 
 
-def _via(record: Record, note: Note) -> None:
+def hold_via(record: Record, note: Note) -> None:
     """What came back with a receipt goes with the way on which it came."""
     via = record.data["via"]
     for member in ("status", "result"):

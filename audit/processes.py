@@ -10,7 +10,21 @@ from __future__ import annotations
 
 from audit.case import HALTED, label
 from audit.findings import show
-from audit.shapes import ANYTHING, COUNT, NUMBER, OBJECT, POSITIVE, TEXT, holds, list_of, map_of, one_of, optional
+from audit.shapes import (
+    ANYTHING,
+    COUNT,
+    NUMBER,
+    OBJECT,
+    POSITIVE,
+    TEXT,
+    Kind,
+    holds,
+    in_order,
+    list_of,
+    map_of,
+    one_of,
+    optional,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +36,9 @@ if TYPE_CHECKING:
     from audit.plan import Launch
     from audit.shapes import Shape
 
-EXIT: Shape = {"code": optional(COUNT), "signal": optional(TEXT)}
+CODE = Kind("an integer from 0 to 255", lambda value: type(value) is int and 0 <= value <= 255)
+PID = Kind("an integer from 1 that a process id can be", lambda value: type(value) is int and 0 < value < 2**31)
+EXIT: Shape = {"code": optional(CODE), "signal": optional(TEXT)}
 FAULT: Shape = {"point": TEXT, "occurrence": POSITIVE}
 RESOURCES: Shape = {"user_cpu_seconds": NUMBER, "system_cpu_seconds": NUMBER, "max_rss_bytes": COUNT}
 PROCESS: Shape = {
@@ -30,7 +46,7 @@ PROCESS: Shape = {
     "substitutions": map_of(TEXT), "environment": map_of(TEXT), "fault": optional(OBJECT), "pause": optional(OBJECT),
     "expected_exit": OBJECT,
     "exit_code": ANYTHING, "signal": optional(TEXT), "ended_by": one_of("itself", "stop", "kill", "harness"),
-    "stdout": TEXT, "ready": optional(TEXT), "stderr": TEXT, "pid": POSITIVE, "started_seconds": NUMBER,
+    "stdout": TEXT, "ready": optional(TEXT), "stderr": TEXT, "pid": PID, "started_seconds": NUMBER,
     "ended_seconds": NUMBER, "resources": OBJECT,
 }  # fmt: skip
 
@@ -54,8 +70,13 @@ def readable(document: dict[str, Any], note: Note) -> list[dict[str, Any]]:
             continue
         if (code is None) == (record["signal"] is None):
             note(place, f"has exit code {code} and signal {show(record['signal'])}, expected exactly one of them")
-        if all(parts):
-            good.append(record)
+        if not all(parts):
+            continue
+        expected = record["expected_exit"]
+        if (expected["code"] is None) == (expected["signal"] is None):
+            said = f"has code {expected['code']} and signal {show(expected['signal'])}, expected exactly one of them"
+            note(f"{place}.expected_exit", said)
+        good.append(record)
     return good
 
 
@@ -100,7 +121,7 @@ def parsed(armed: str | None) -> dict[str, Any] | None:
 
 def _against_step(case: Case, plan: Launch, record: dict[str, Any]) -> None:
     armed = {"HALT_AT": plan.halt_at, "PAUSE_AT": plan.pause_at}
-    wanted = {
+    wanted: dict[str, Any] = {
         "process": plan.process,
         "incarnation": plan.incarnation,
         "step": plan.step,
@@ -117,6 +138,7 @@ def _against_step(case: Case, plan: Launch, record: dict[str, Any]) -> None:
         if record[member] != value:
             place = f"processes.json {label(record)}.{member}"
             case.note(place, f"is {show(record[member])}, but step {plan.step} of the protocol asks for {show(value)}")
+    in_order(record["environment"], list(wanted["environment"]), case.note, f"processes.json {label(record)}.environment")
 
 
 def _against_table(case: Case, table: tuple[Expected, ...]) -> None:

@@ -27,6 +27,7 @@ from audit.shapes import (
     Kind,
     exactly,
     holds,
+    in_order,
     list_of,
     map_of,
     one_of,
@@ -57,7 +58,10 @@ def _is_commit(value: Any) -> bool:
 def _is_moment(value: Any) -> bool:
     """YYYY-MM-DDTHH:MM:SS and the zone of UTC."""
     form = "".join(["0" if "0" <= each <= "9" else each for each in value]) if type(value) is str else ""
-    return form in ("0000-00-00T00:00:00Z", "0000-00-00T00:00:00+00:00")
+    if form not in ("0000-00-00T00:00:00Z", "0000-00-00T00:00:00+00:00"):
+        return False
+    month, day, hour, minute, second = (int(value[at : at + 2]) for at in (5, 8, 11, 14, 17))
+    return 1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 61
 
 
 COMMIT = Kind("40 lower-case hex digits", _is_commit)
@@ -72,19 +76,23 @@ SELECTION: Shape = {"scenarios": list_of(TEXT), "complete": FLAG}
 RUN: Shape = {
     "spawn": one_of("fork", "exec"), "jobs": POSITIVE, "started_at": MOMENT, "wall_seconds": NUMBER, "cores": POSITIVE,
     "python": NAME, "implementation": NAME, "platform": NAME, "file_system": optional(NAME), "packages": map_of(NAME),
+    "sqlite": OBJECT,
     "commit": optional(COMMIT), "clean": optional(FLAG),
 }  # fmt: skip
+SQLITE: Shape = {"package": NAME, "version": NAME, "journal_mode": one_of("wal", "truncate")}
 PLAN: Shape = {
     "section": NAME, "name": NAME, "shows": NAME, "look_at": NAME, "counterexample": FLAG, "steps": LIST, "expected": OBJECT,
 }  # fmt: skip
+MOST_STEPS = 200
+"""The checks go through the steps of a scenario more than once, so a scenario without end is refused at once."""
 COUNTS: Shape = dict.fromkeys(COUNTED, COUNT)
 HALT = optional(Kind("POINT or POINT#OCCURRENCE", _is_halt))
-_LAUNCH: Shape = {"do": NAME, "process": NAME, "module": NAME, "arguments": list_of(TEXT), "halt_at": HALT}
+_PROGRAM: Shape = {"process": NAME, "module": NAME, "arguments": list_of(TEXT)}
 _ENDING: Shape = {"do": NAME, "process": NAME}
 STEPS: dict[str, Shape] = {
-    "start": {**_LAUNCH, "pause_at": HALT},
-    "begin": {**_LAUNCH, "pause_at": HALT},
-    "run": {**_LAUNCH, "exit_code": COUNT},
+    "start": {"do": NAME, "halt_at": HALT, "pause_at": HALT, **_PROGRAM},
+    "begin": {"do": NAME, "halt_at": HALT, "pause_at": HALT, **_PROGRAM},
+    "run": {"do": NAME, "exit_code": COUNT, "halt_at": HALT, **_PROGRAM},
     "together": {"do": NAME, "runs": LIST},
     "stop": _ENDING,
     "kill": _ENDING,
@@ -106,9 +114,18 @@ def well_formed(manifest: dict[str, Any], note: Note) -> bool:
         holds(manifest["protocol"], PROTOCOL, note, "protocol"),
         holds(manifest["selection"], SELECTION, note, "selection"),
     ]
-    if holds(manifest["run"], RUN, note, "run") and (manifest["run"]["commit"] is None) != (manifest["run"]["clean"] is None):
-        note("run.clean", "is known where run.commit is not, or the other way round")
+    hold_run(manifest["run"], note)
     return all(parts)
+
+
+def hold_run(run: dict[str, Any], note: Note) -> None:
+    """Hold what the manifest says of the run: nothing follows from it, so it may be wrong in its members only."""
+    if not holds(run, RUN, note, "run"):
+        return
+    holds(run["sqlite"], SQLITE, note, "run.sqlite")
+    in_order(run["packages"], sorted(run["packages"]), note, "run.packages")
+    if (run["commit"] is None) != (run["clean"] is None):
+        note("run.clean", "is known where run.commit is not, or the other way round")
 
 
 def selected(manifest: dict[str, Any], note: Note) -> list[tuple[dict[str, Any], Expectation | None]]:
@@ -180,6 +197,10 @@ def _plan(plan: Any, note: Note, place: str) -> bool:
     if not holds(plan, PLAN, note, place):
         return False
     good = holds(plan["expected"], COUNTS, note, f"{place}.expected")
+    programs = sum(len(step["runs"]) for step in plan["steps"] if type(step) is dict and type(step.get("runs")) is list)
+    if len(plan["steps"]) + programs > MOST_STEPS:
+        note(f"{place}.steps", f"are {len(plan['steps'])} with {programs} programs, more than the {MOST_STEPS} of any scenario")
+        return False
     for number, step in enumerate(plan["steps"], 1):
         good = _step(step, note, f"{place} step {number}") and good
     return good

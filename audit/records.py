@@ -64,7 +64,7 @@ SHAPES: dict[str, dict[str, Shape]] = {
         },
         "answer": {
             "effect": optional(NAME), "outcome": one_of("applied", "replayed", "conflict", "refused", "failed"),
-            "reason": optional(NAME), "result_sha256": optional(SHA), "status": STATUS,
+            "reason": optional(NAME), "result_sha256": SHA, "status": STATUS,
         },
         "query": {"answer": one_of("applied", "not_applied"), "key": NAME},
     },
@@ -82,7 +82,7 @@ SHAPES: dict[str, dict[str, Shape]] = {
     "prefixes": {"prefix": {"after": COUNT, "bytes": COUNT, "kept": COUNT}},
 }  # fmt: skip
 AT_SECONDS = "at_seconds"
-TIMED: Shape = {**SHAPES["effects"]["effect"], AT_SECONDS: TIME}
+TIMED: Shape = dict(sorted({**SHAPES["effects"]["effect"], AT_SECONDS: TIME}.items()))
 """An effect of a receiver that has a clock."""
 
 

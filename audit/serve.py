@@ -14,6 +14,7 @@ from audit.kinds import Decision, Known, Memory, kind_of, numeric
 from audit.plan import flipped, folder_at, written
 from audit.player import Disk, Lost, Player
 from audit.shapes import number_in, payload_digest
+from audit.turns import KEY, WORK, Turns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,6 +84,10 @@ class _Incarnation:
         self.in_flight: dict[str, tuple[Record, Known | None]] = {}
         self.arrived = 0
         self.senders: list[str] = []
+        self.under: dict[str | None, dict[str, None]] = {}
+        self.until_step: dict[int, dict[str, Record]] = {}
+        self.turns = Turns()
+        self.crowd = numeric(self.process, "--work-until", 0)
 
     def play(self) -> None:
         kind = kind_of(self.process)
@@ -123,25 +128,55 @@ class _Incarnation:
         return None if late else record
 
     def _arrival(self, record: Record) -> None:
+        self._turn(record, None)
         self.player.write("arrivals", "arrival", record.id, record.span or (0, 0))
         self.arrived += 1
         self.senders.append(record.data["sender"] or "")
-        for other, _ in self.in_flight.values():
-            if other.span and record.span and other.span[1] < record.span[0]:
-                self.note(other.place, f"{show(other.id)} was never answered, but its receiver lived to see {show(record.id)}")
+        self._outlived(record)
         gate = int(numeric(self.process, "--gate", 0))
-        if self.arrived <= gate and self.senders != sorted(self.senders):
+        if self.arrived <= gate and self.senders[-2:] != sorted(self.senders[-2:]):
             self.note(f"{record.place} data.sender", f"is {show(record.data['sender'])}, but the gate lets in by name")
         key = record.data["key"]
-        self.in_flight[record.id] = (record, self.memory.find(key) if key is not None else None)
+        seen = self.memory.find(key) if key is not None else None
+        self.in_flight[record.id] = (record, seen)
+        self.under.setdefault(key, {})[record.id] = None
+        if record.span:
+            self.until_step.setdefault(record.span[1], {})[record.id] = record
+        self.turns.came(record.id, key, self._waits_for(record, seen))
+        if self.arrived >= self.crowd:
+            self.turns.worked()
+
+    def _turn(self, record: Record, name: str | None) -> None:
+        """What is logged was sent while this receiver ran, and nobody is passed over by it."""
+        if record.span and not (self.process["step"] < record.span[1] and record.span[0] < self.process.ends):
+            self.note(record.place, f"is of step {record.span[0]}, when {label(self.process)} did not run")
+        first = self.turns.before(name)
+        if first is not None:
+            self.note(record.place, f"stands before the answer to {show(first)}, whose turn it was")
+
+    def _waits_for(self, arrival: Record, seen: Known | None) -> str:
+        """What a request waits for; empty where it is answered at once."""
+        key = arrival.data["key"]
+        if arrival.data["fingerprint"] is None or (self.kind.looks_up and key is None):
+            return ""
+        if self.kind.waits and self._busy(arrival):
+            return "" if option(self.process, "--in-flight") == "reject" else KEY
+        if not self.kind.works or self.arrived >= self.crowd:
+            return ""
+        return WORK if self.memory.decide(arrival, seen, None).outcome == "applied" else ""
 
     def _answer(self, record: Record) -> None:
         if record.id not in self.in_flight:
             self.note(record.place, f"an answer to {show(record.id)}, which is not in flight here")
             raise Lost
+        self._turn(record, record.id)
         arrival, seen = self.in_flight[record.id]
         decision = self._serve(arrival, seen, record)
         del self.in_flight[record.id]
+        self.under[arrival.data["key"]].pop(record.id, None)
+        if arrival.span:
+            self.until_step.get(arrival.span[1], {}).pop(record.id, None)
+        self.turns.answered(record.id, arrival.data["key"])
         self._held(record, decision)
         self.player.write("arrivals", "answer", record.id, record.span or (0, 0))
 
@@ -162,19 +197,20 @@ class _Incarnation:
         clock = self._clock()
         decision = self.memory.decide(arrival, known, clock)
         if decision.outcome == "applied":
-            if self.arrived < numeric(self.process, "--work-until", 0):
+            if self.kind.works and self.arrived < self.crowd:
                 self.note(arrival.place, f"{show(arrival.id)} was applied before all requests that it was to wait for had come")
             decision.known = self._apply(arrival, clock)
         return decision
 
     def _busy(self, arrival: Record) -> bool:
         """Whether an earlier request under the same key is being worked on."""
-        for other, _ in self.in_flight.values():
-            if other is arrival:
-                return False
-            if other.data["key"] == arrival.data["key"]:
-                return True
-        return False
+        return next(iter(self.under[arrival.data["key"]])) != arrival.id
+
+    def _outlived(self, record: Record) -> None:
+        """Whose sender was over before this request was sent has been answered; each that was not is told once."""
+        for step in [step for step in self.until_step if record.span and step < record.span[0]]:
+            for other in self.until_step.pop(step).values():
+                self.note(other.place, f"{show(other.id)} was never answered, but its receiver lived to see {show(record.id)}")
 
     def _clock(self) -> float | None:
         """The number in the receiver's clock file at this time."""
@@ -235,6 +271,7 @@ class _Incarnation:
 
     def _query(self, record: Record) -> None:
         """A status query tells what was applied by then."""
+        self._turn(record, None)
         known = [effect for effect in self.disk.taken["effects"] if effect.data["key"] == record.data["key"]]
         wanted = "applied" if known else "not_applied"
         if not self.kind.tells:
@@ -247,7 +284,8 @@ class _Incarnation:
 
     def _die(self) -> None:
         """The log ends here for a receiver that halted: it died serving what was in flight, or before it logged the next."""
-        for arrival, seen in list(self.in_flight.values()):
+        for name in dict.fromkeys([*self.turns.order(), *self.in_flight]):
+            arrival, seen = self.in_flight[name]
             self._serve(arrival, seen, None)
             self.player.write("arrivals", "answer", arrival.id, arrival.span or (0, 0))
         asked = self.player.armed().startswith("query.")

@@ -1,7 +1,8 @@
 """Which members a JSON object has and of which kind each is.
 
-A shape maps member names to kinds; a kind is a test and the words for what it asks. `holds` reports every missing,
-surplus and ill-typed member. Kinds look at one value alone; what values mean together is the business of the checks.
+A shape maps member names, in their order, to kinds; a kind is a test and the words for what it asks. `holds` reports every
+missing, surplus and ill-typed member, and members that stand in another order. Kinds look at one value alone; what values mean
+together is the business of the checks.
 """
 
 from __future__ import annotations
@@ -34,11 +35,14 @@ class Kind:
 
 
 def holds(value: Any, shape: Shape, note: Note, place: str) -> bool:
-    """Whether the value is an object with exactly these members, each of its kind; every deviation is noted."""
+    """Whether the value is an object with exactly these members, each of its kind; every deviation is noted.
+
+    An object in another order is one to be worked with, so that alone does not make it False.
+    """
     if type(value) is not dict:
         note(place, f"is {show(value)}, expected an object")
         return False
-    if value.keys() == shape.keys():
+    if list(value) == list(shape):
         for name, kind in shape.items():
             if not kind.test(value[name]):
                 break
@@ -58,7 +62,16 @@ def holds(value: Any, shape: Shape, note: Note, place: str) -> bool:
             if name not in shape:
                 note(dot + show(name)[1:-1], "is a member that the contract does not have")
                 good = False
+    if good:
+        in_order(value, list(shape), note, place)
     return good
+
+
+def in_order(value: dict[str, Any], names: list[str], note: Note, place: str) -> None:
+    """Hold the order of an object's members, which are these."""
+    if list(value) != names and value.keys() == set(names):
+        at, wanted = next((at, name) for at, name in enumerate(names) if list(value)[at] != name)
+        note(place, f"has its members in another order: {show(list(value)[at])} stands where {show(wanted)} belongs")
 
 
 def optional(kind: Kind) -> Kind:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 LONGEST_INTEGER = 20
 SHOWN = 60
 OPENING, CLOSING = ("{", "["), ("}", "]")
+BREAKS = (",", *OPENING)
+"""What a line may end with, unless the next one closes something."""
 
 
 class Malformed(Exception):
@@ -116,16 +118,36 @@ def laid_out(data: bytes, value: dict[str, Any]) -> bool:
     """Whether a document has the study's layout: a line for each member and item, one blank of indentation a level."""
     lines = data[:-1].decode("ascii").split("\n")
     stripped = [line.lstrip(" ") for line in lines]
-    depth = 0
+    depth, breaks = 0, ","
     for line, text in zip(lines, stripped, strict=True):
-        if text[:1] in CLOSING:
+        closes = text[:1] in CLOSING
+        if closes:
             depth -= 1
-        if len(line) - len(text) != depth:
+        if len(line) - len(text) != depth or (breaks in OPENING if closes else breaks not in BREAKS):
             return False
-        if text[-1:] in OPENING:
+        breaks = text[-1:]
+        if breaks in OPENING:
             depth += 1
+    if len(lines) != _lines(value):
+        return False  # every break is in its place, so this is one that is missing
     flat = "".join(stripped)
     return flat == ("".join(_flat(value, 0)) if _flat is not None else _encode(value, ": ", False))
+
+
+def _lines(value: Any) -> int:
+    """How many lines a value takes: one for each scalar and each empty container, two for any other."""
+    count, waiting = 0, [value]
+    while waiting:
+        each = waiting.pop()
+        kind = type(each)
+        if kind is dict and each:
+            count += 1
+            waiting.extend(each.values())
+        elif kind is list and each:
+            count += 1
+            waiting.extend(each)
+        count += 1
+    return count
 
 
 def encode(value: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from audit.case import label
 from audit.findings import show
-from audit.shapes import COUNT, holds
+from audit.shapes import COUNT, FLAG, NAME, holds
 from audit.strict_json import Malformed, encode, parse_document
 
 TYPE_CHECKING = False
@@ -17,17 +17,19 @@ if TYPE_CHECKING:
 
     from audit.case import Ran
     from audit.findings import Note
+    from audit.shapes import Shape
 
 FATES = ("delivered", "unavailable", "conflict", "refused", "unknown")
-SUMMARY = {
-    name: COUNT for name in ("intentions", "already_delivered", *FATES, "waiting", "not_attempted", "history_added")
-}  # fmt: skip
+SUMMARY: Shape = dict.fromkeys(
+    ("intentions", "already_delivered", *FATES, "waiting", "not_attempted", "history_added"), COUNT
+)  # fmt: skip
+PRODUCED: Shape = {"intention": NAME, "created": FLAG}
 CODES = {12: ("unknown",), 11: ("conflict",), 15: ("refused",), 10: ("unavailable", "waiting")}
 """The exit codes of a pass that left something undelivered, the gravest first, and what they tell."""
 
 
-def printed(process: Ran, note: Note) -> dict[str, Any] | None:
-    """The one JSON line that a process printed."""
+def printed(process: Ran, shape: Shape, note: Note) -> dict[str, Any] | None:
+    """The one JSON line that a process printed, with the members of this shape."""
     place = f"processes.json {label(process)}.stdout"
     try:
         said = parse_document(process["stdout"].encode("utf-8", "surrogatepass"))
@@ -37,7 +39,7 @@ def printed(process: Ran, note: Note) -> dict[str, Any] | None:
     text = "{" + ", ".join([f"{encode(name)}: {encode(value)}" for name, value in said.items()]) + "}\n"
     if text != process["stdout"]:
         note(place, f"{show(process['stdout'])} is not in the one form that its values have, {show(text)}")
-    return said
+    return said if holds(said, shape, note, place) else None
 
 
 def hold_silence(process: Ran, note: Note, who: str = "a process that died") -> None:
@@ -49,8 +51,8 @@ def hold_silence(process: Ran, note: Note, who: str = "a process that died") -> 
 def hold_summary(process: Ran, tally: dict[str, int], note: Note) -> None:
     """A summary is the tally of its pass, and the exit code follows from it."""
     place = f"processes.json {label(process)}"
-    said = printed(process, note)
-    if said is None or not holds(said, dict(SUMMARY), note, f"{place}.stdout"):
+    said = printed(process, SUMMARY, note)
+    if said is None:
         return
     for name, count in tally.items():
         if said[name] != count:

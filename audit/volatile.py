@@ -1,27 +1,33 @@
 """The volatile fields of processes: they differ from run to run, and still not everything is possible.
 
-Ports are the ones that the READY lines name, clock readings follow the order of the steps, and a pid belongs to one
-process at a time. Types were held before. How long anything took and how much it used is not judged.
+Ports are the ones that the READY lines name. Clock readings follow the order of the steps, and what the records say: who waited
+for others ended after they had begun, who gave up had waited. Types were held before; what holds between scenarios, and against
+the duration of the run, is held in `lanes`.
 """
 
 from __future__ import annotations
 
-from audit.case import label
+from audit.case import RECEIVER, label, option
 from audit.findings import show
+from audit.shapes import number_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from audit.case import Case, Ran
     from audit.findings import Note
+    from audit.requests import Request, Traffic
 
+PATIENCE_SECONDS = 10.0
+"""How long a sender waits for a response that was not told otherwise."""
+ROUNDED_SECONDS = 0.001
 READY = "READY 127.0.0.1:"
 VOLATILE: dict[str, tuple[str, ...]] = {
     "processes.json": ("substitutions", "ready", "stderr", "pid", "started_seconds", "ended_seconds", "resources"),
     "manifest.json": ("run",),
 }
 """The members that differ from run to run, file by file; the same as evidence/README.md marks."""
+SMALLEST_PORT = 10_000
+"""The sizes of messages count the digits of a port, so the study takes none of fewer than five."""
 VOLATILE_HASHES = ("processes.json",)
 """The files whose size and hash in the manifest do so too."""
 DERIVED = ("report.html",)
@@ -34,13 +40,13 @@ def check_ports(case: Case) -> None:
     ports: dict[str, str] = {}
     for record in case.processes:
         place = f"processes.json {label(record)}"
-        asked = {name for text in record["command"] for name in _placeholders(text)}
-        if asked != set(record["substitutions"]):
-            given = show(sorted(record["substitutions"]))
-            case.note(f"{place}.substitutions", f"names {given}, but the command asks for {show(sorted(asked))}")
+        asked = list(dict.fromkeys([name for text in record["command"] for name in _placeholders(text)]))
+        if asked != list(record["substitutions"]):
+            given = show(list(record["substitutions"]))
+            case.note(f"{place}.substitutions", f"names {given}, but the command asks for {show(asked)} in this order")
         for name, port in record["substitutions"].items():
-            if not (port.isascii() and port.isdigit() and port[0] != "0" and 0 < int(port[:6]) < 65536):
-                case.note(f"{place}.substitutions", f"{show(port)} is no port")
+            if not (port.isascii() and port.isdigit() and len(port) == 5 and SMALLEST_PORT <= int(port) < 65536):
+                case.note(f"{place}.substitutions", f"{show(port)} is no port of five digits")
             if ports.setdefault(name, port) != port:
                 case.note(f"{place}.substitutions", f"{show(name)} is {show(port)}, before it was {show(ports[name])}")
     if len(set(ports.values())) != len(ports):
@@ -95,14 +101,32 @@ def _advance(note: Note, place: str, reading: float, after: tuple[float, str]) -
     return max((reading, place), after)
 
 
-def check_pids(records: list[dict[str, Any]], note: Note) -> None:
-    """No two processes had the same pid at the same time."""
-    by_pid: dict[int, list[dict[str, Any]]] = {}
-    for record in records:
-        by_pid.setdefault(record["pid"], []).append(record)
-    for pid, holders in by_pid.items():
-        holders.sort(key=lambda record: record["started_seconds"])
-        for before, after in zip(holders, holders[1:], strict=False):  # noqa: RUF007 (itertools is not loaded at the start)
-            if after["started_seconds"] < before["ended_seconds"]:
-                both = f"{label(before)} of {before['scenario']} and {label(after)} of {after['scenario']}"
-                note("pid", f"{both} had the pid {pid} at the same time")
+def check_causes(case: Case, traffic: Traffic) -> None:
+    """Who heard an answer ended after everybody had started who arrived before it; who timed out had lived as long."""
+    by_arrival = {arrival.place: request for request in traffic.requests for arrival in request.arrivals}
+    for store in case.having(RECEIVER):
+        arrivals = store["arrivals"].by_id("arrival")
+        latest: tuple[float, str] = (0.0, "the run")
+        for record in store["arrivals"].records:
+            arrival = record if record.type == "arrival" else arrivals.get(record.id)
+            request = by_arrival.get(arrival.place) if arrival is not None else None
+            if request is None or request.process is None:
+                continue
+            process, name = request.process, f"processes.json {label(request.process)}"
+            if record.type == "arrival":
+                latest = max(latest, (process["started_seconds"], f"the request of {label(process)}, which started at"))
+            elif request.heard() and request.answer() is record and process["ended_seconds"] < latest[0]:
+                said = f"is {process['ended_seconds']}, but its answer comes after {latest[1]} {latest[0]}"
+                case.note(f"{name}.ended_seconds", said)
+    for process in case.ran:
+        waits = [each for each in traffic.requests if each.process is process and _timed_out(each)]
+        patience = number_in(option(process, "--timeout-seconds"))
+        least = len(waits) * (PATIENCE_SECONDS if patience is None else patience) - ROUNDED_SECONDS
+        lived = process["ended_seconds"] - process["started_seconds"]
+        if waits and lived < least:
+            said = f"lived for {lived:.6f} s, but gave up waiting {len(waits)} times, which takes {least:.3f}"
+            case.note(f"processes.json {label(process)}.ended_seconds", said)
+
+
+def _timed_out(request: Request) -> bool:
+    return request.closed is not None and request.closed.data["reason"] == "response_timeout"

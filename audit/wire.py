@@ -12,6 +12,7 @@ from audit.case import CLIENT, HALTED, RECEIVER, RELAY, Ran, label, option
 from audit.dispatch import NEVER_SENT
 from audit.findings import show
 from audit.hashing import digest
+from audit.outbox import hold_outcome
 from audit.records import DEFINITE
 from audit.shapes import payload_bytes, payload_digest
 
@@ -201,6 +202,8 @@ def _clients(store: Store, note: Note) -> None:
                 note(record.place, f"there is no request of the client {show(record.id)} before it")
             elif record is not ended[record.id]:
                 note(record.place, f"the request of the client {show(record.id)} has ended at {ended[record.id].place} already")
+            if record.type == "outcome":
+                hold_outcome(record, note)
             continue
         asked.add(record.id)
         if record.id not in processes:

@@ -40,6 +40,8 @@ IN_FLIGHT = "key_in_flight"
 # Longer than any sender is patient, and still a time that every clock can hold.
 MAX_RETRY_AFTER_SECONDS = 999_999_999
 MAX_RETRY_AFTER_DIGITS = 12
+# Shorter than servers keep idle connections, so that one is hardly ever used in the moment in which they close it.
+POOLED_IDLE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +68,23 @@ def loopback_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def new_session(limits: Limits) -> aiohttp.ClientSession:
-    """A session in which each request opens a connection of its own and nothing is done behind the caller's back."""
+def new_session(limits: Limits, pooled_connections: int | None = None) -> aiohttp.ClientSession:
+    """A session in which nothing is done behind the caller's back.
+
+    Each request opens a connection of its own, unless `pooled_connections` says how many may be kept open and used again.
+    """
     trace = aiohttp.TraceConfig()
     trace.on_connection_create_start.append(_connecting)
     trace.on_connection_create_end.append(_connected)
+    trace.on_connection_reuseconn.append(_reused)
+    connector = (
+        aiohttp.TCPConnector(force_close=True)
+        if pooled_connections is None
+        else aiohttp.TCPConnector(limit=pooled_connections, keepalive_timeout=POOLED_IDLE_SECONDS)
+    )
     return aiohttp.ClientSession(
         trace_configs=[trace],
-        connector=aiohttp.TCPConnector(force_close=True),
+        connector=connector,
         timeout=aiohttp.ClientTimeout(total=limits.timeout_seconds, sock_connect=limits.connect_timeout_seconds),
         auto_decompress=False,
         trust_env=False,
@@ -91,6 +102,11 @@ async def _connecting(_session: aiohttp.ClientSession, context: SimpleNamespace,
 
 async def _connected(_session: aiohttp.ClientSession, context: SimpleNamespace, _parameters: object) -> None:
     context.trace_request_ctx.connected = True
+
+
+async def _reused(_session: aiohttp.ClientSession, context: SimpleNamespace, _parameters: object) -> None:
+    # A pooled connection that breaks is an answer too: no other connection is opened for the same request.
+    context.trace_request_ctx.connecting = context.trace_request_ctx.connected = True
 
 
 async def post(
@@ -114,6 +130,20 @@ async def post(
         headers[ATTEMPT_HEADER] = str(attempt)
     if sender is not None:
         headers[SENDER_HEADER] = sender
+    outcome = await exchange(session, url, headers=headers, body=body, limits=limits, now=now)
+    if isinstance(outcome, Delivered) and _json_object(outcome.result) is None:
+        detail = "the response's body is not a JSON object"
+        return NotDelivered(MAY_HAVE_HAPPENED, "unreadable_result", outcome.status, detail)
+    return outcome
+
+
+async def exchange(
+    session: aiohttp.ClientSession, url: str, *, headers: Mapping[str, str], body: bytes, limits: Limits, now: float = 0.0
+) -> Outcome:
+    """POST `body` to `url`, once; `Delivered` is any success status (2xx) with a complete body of bounded size.
+
+    Never raises for what the network or the receiver does. `now` is as in `post`.
+    """
     status: int | None = None
     wire = _one_request()
     # The route goes out as it was given: what looks like a needless escape may be a name's.
@@ -128,11 +158,8 @@ async def post(
         outcome, reason = _classify(error, connected=wire.connected)
         return NotDelivered(outcome, reason, status, f"{type(error).__name__}: {error}")
     if content is None:
-        return NotDelivered(
-            MAY_HAVE_HAPPENED, "oversized_response", status, f"the response exceeds {limits.max_response_bytes} bytes"
-        )
-    if _json_object(content) is None:
-        return NotDelivered(MAY_HAVE_HAPPENED, "unreadable_result", status, "the response's body is not a JSON object")
+        detail = f"the response exceeds {limits.max_response_bytes} bytes"
+        return NotDelivered(MAY_HAVE_HAPPENED, "oversized_response", status, detail)
     return Delivered(status, _is_replayed(response.headers), content)
 
 

@@ -134,7 +134,7 @@ def _compare_all(folder: Path, ways: Sequence[Way], options: argparse.Namespace)
 
 
 def _make(out: Path, way: Way, sections: Sequence[str]) -> str | None:
-    """Make one run; what was wrong with it, or None."""
+    """Make one run and audit it; what was wrong with it, or None."""
     command = [way.python, str(ROOT / "run.py"), "--out", str(out), "--spawn", way.spawn, "--jobs", str(way.jobs)]
     if sections:
         command += ["--section", *sections]
@@ -144,6 +144,15 @@ def _make(out: Path, way: Way, sections: Sequence[str]) -> str | None:
         return f"the run did not end within {RUN_SECONDS} s"
     if done.returncode:
         return "\n     ".join([f"run.py ended with {done.returncode}", *done.stderr.strip().splitlines()[-5:]])
+    return _audited(out)
+
+
+def _audited(run: Path) -> str | None:
+    """What the audit holds against a run, or None: runs that are equal may be wrong alike."""
+    audit = [sys.executable, str(ROOT / "audit" / "audit.py"), str(run)]
+    done = subprocess.run(audit, capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
+    if done.returncode:
+        return "\n     ".join([f"the audit ended with {done.returncode}", *done.stdout.strip().splitlines()[:5]])
     return None
 
 

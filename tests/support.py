@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
-from scenarios.engine.supervisor import Child, Launch, Supervisor
+from scenarios.engine.supervisor import PRELOADED, Child, Launch, Supervisor
 
 ROOT = Path(__file__).resolve().parents[1]
 BOUND_SECONDS = 30.0
@@ -78,13 +78,16 @@ class Running:
 
 
 class ProcessBox:
-    """Starts real processes; see the module. Use it as a context manager or close it."""
+    """Starts real processes; see the module. Use it as a context manager or close it.
 
-    def __init__(self, spawn: str = "fork") -> None:
+    What forks finds the modules `preloaded` in memory, and so starts at once.
+    """
+
+    def __init__(self, spawn: str = "fork", preloaded: Sequence[str] = PRELOADED) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="ProcessBox", daemon=True)
         self._thread.start()
-        self._supervisor = Supervisor(ROOT, spawn)
+        self._supervisor = Supervisor(ROOT, spawn, preloaded)
         self.do(self._supervisor.__aenter__())
 
     def __enter__(self) -> Self:

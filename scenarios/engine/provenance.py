@@ -10,8 +10,21 @@ from typing import Any
 
 import psutil
 
+from outbox.sqlite_choice import choose
+
 # As in pyproject.toml: a bare checkout that was never installed has no metadata to ask.
-DIRECT = ("aiohttp", "jinja2", "markupsafe", "psutil", "rich", "yarl")
+DIRECT = (
+    "aiohttp",
+    "aiosqlite",
+    "jinja2",
+    "markupsafe",
+    "psutil",
+    "psycopg",
+    "pysqlite3",
+    "rich",
+    "sqlalchemy",
+    "yarl",
+)
 GIT_SECONDS = 10.0
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -19,6 +32,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 def provenance(root: Path, out: Path) -> dict[str, Any]:
     """The members of the manifest's `run` that tell of the machine and of the checkout at `root` (evidence/README.md)."""
     commit, clean = _commit(root)
+    sqlite = choose()
     return {
         "cores": os.cpu_count(),
         "python": platform.python_version(),
@@ -26,6 +40,7 @@ def provenance(root: Path, out: Path) -> dict[str, Any]:
         "platform": platform.platform(),
         "file_system": _file_system(out),
         "packages": dict(sorted(_packages().items())),
+        "sqlite": {"package": sqlite.package, "version": sqlite.version, "journal_mode": sqlite.journal_mode},
         "commit": commit,
         "clean": clean,
     }

@@ -202,9 +202,17 @@ def _facts(archive: Archive) -> list[tuple[str, str]]:
         ("Sources", f"commit {commit}, {state}" if commit else "no commit known"),
         ("Python", f"{run.get('implementation')} {run.get('python')}"),
         ("Machine", f"{run.get('platform')}, {run.get('cores')} cores, file system {run.get('file_system')}"),
+        ("SQLite", _sqlite(run.get("sqlite"))),
         ("Packages", listed),
     ]
     return [(name, plain(value, 2000)) for name, value in facts]
+
+
+def _sqlite(told: object) -> str:
+    """Which one an outbox in a database would use here; archives of before do not tell."""
+    if not isinstance(told, dict):
+        return "not told"
+    return f"{told.get('version')} of {told.get('package')}, journal mode {told.get('journal_mode')}"
 
 
 def _section(name: str, number: int, members: Sequence[tuple[ScenarioEvidence, _Scenario]]) -> _Section:

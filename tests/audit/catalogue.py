@@ -12,19 +12,13 @@ BODY, OTHER = "Add one to the counter.", "Add two to the counter."
 
 def start(kind: str) -> dict[str, Any]:
     arguments = [kind, "--dir", "receiver", "--port", "{receiver.port}"]
-    return {
-        "do": "start",
-        "process": "receiver",
-        "module": "receivers",
-        "arguments": arguments,
-        "halt_at": None,
-        "pause_at": None,
-    }
+    program = {"process": "receiver", "module": "receivers", "arguments": arguments}
+    return {"do": "start", "halt_at": None, "pause_at": None, **program}
 
 
 def run(process: str, module: str, arguments: list[str], exit_code: int, halt_at: str | None = None) -> dict[str, Any]:
-    step = {"do": "run", "process": process, "module": module, "arguments": arguments}
-    return {**step, "halt_at": halt_at, "exit_code": exit_code}
+    program = {"process": process, "module": module, "arguments": arguments}
+    return {"do": "run", "exit_code": exit_code, "halt_at": halt_at, **program}
 
 
 def request(key: str, body: str) -> list[str]:

@@ -77,9 +77,11 @@ class Archive:
         self.extra: dict[str, bytes] = {}
         self.tables: str | None = None
         self.run: dict[str, Any] = {
-            "spawn": "fork", "jobs": 1, "cores": 2, "started_at": "2026-01-01T00:00:00Z", "wall_seconds": 1.5,
+            "spawn": "fork", "jobs": 1, "started_at": "2026-01-01T00:00:00Z", "wall_seconds": 9.5, "cores": 2,
             "python": "3.11.7", "implementation": "CPython", "platform": "Linux", "file_system": "ext4",
-            "packages": {"aiohttp": "3.10.0", "attrs": "26.1.0"}, "commit": "0123456789abcdef" * 2 + "01234567", "clean": True,
+            "packages": {"aiohttp": "3.10.0", "attrs": "26.1.0"},
+            "sqlite": {"package": "sqlite3", "version": "3.40.1", "journal_mode": "truncate"},
+            "commit": "0123456789abcdef" * 2 + "01234567", "clean": True,
         }  # fmt: skip
 
     def copy(self) -> Archive:
@@ -123,7 +125,7 @@ class Archive:
         plans = self.protocol["scenarios"]
         chosen = [plan for plan in plans if f"{plan['section']}/{plan['name']}" in self.selection]
         sums = {"sha256": protocol_hash(plans), "catalogue": catalogue_sums(plans)}
-        protocol = {**self.protocol, **sums, "scenarios": chosen}
+        protocol = {"version": self.protocol["version"], **sums, **self.protocol, "scenarios": chosen}
         complete = len(self.selection) == len(self.protocol["scenarios"])
         return {
             "format": "halt23.evidence",
@@ -131,7 +133,7 @@ class Archive:
             "protocol": protocol,
             "selection": {"scenarios": self.selection, "complete": complete},
             "run": self.run,
-            "sources": {name: sha(text.replace("\r\n", "\n").encode()) for name, text in SOURCES.items()},
+            "sources": {name: sha(text.replace("\r\n", "\n").encode()) for name, text in sorted(SOURCES.items())},
             "files": {path: {"bytes": len(data), "sha256": sha(data)} for path, data in sorted(files.items())},
         }
 

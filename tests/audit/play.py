@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.audit.catalogue import TALLY, catalogue
-from tests.audit.forge import COUNTED, Archive, Record, payload, sha
+from tests.audit.forge import COUNTED, Archive, Record, compact, payload, sha
 
 
 class Play:
@@ -151,8 +151,9 @@ class Play:
         self.append("receiver/arrivals", "arrival", name, **seen, fingerprint=sha(body), body_bytes=len(body))
         held = next((e for e in effects if self.kind == "keyed" and e["id"] == key), None)
         if held and held["data"]["fingerprint"] != sha(body):
-            answer = {"outcome": "conflict", "reason": "body_differs", "status": 409, "effect": None, "result_sha256": None}
-            self.append("receiver/arrivals", "answer", name, **answer)
+            told = {"error": "body_differs", "message": "this key was used with another body; nothing was done"}
+            answer = {"outcome": "conflict", "reason": "body_differs", "status": 409, "effect": None}
+            self.append("receiver/arrivals", "answer", name, **answer, result_sha256=sha(compact(told).encode()))
             return 409, False, b""
         if held is None:
             number = len(effects) + 1

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from audit.cli import main
+from audit.inventory import CHECKOUT
 from tests.audit import forge
 from tests.audit.play import study
 
@@ -101,6 +102,21 @@ def test_a_subfolder_without_an_archive(command: Command, archive: forge.Archive
     code, out, _ = command(tmp_path / "evidence")
     assert code == 3
     assert "the folder holds no archive" in out
+
+
+def test_a_checkout_is_no_interrupted_run(command: Command, archive: forge.Archive, tmp_path: Path) -> None:
+    checkout = tmp_path / "all" / "checkout"
+    (checkout / "scenarios").mkdir(parents=True)
+    (checkout / "scenarios" / "__init__.py").touch()
+    code, out, err = command(checkout)
+    assert (code, out) == (2, "")
+    assert err == f"{checkout}: {CHECKOUT}\n"
+    archive.write(tmp_path / "all" / "run")
+    code, out, err = command(tmp_path / "all")
+    assert (code, err) == (3, "")
+    assert f"{checkout}: .: {CHECKOUT}\n" in out
+    archive.write(checkout)
+    assert command(checkout)[0] == 1, "a manifest makes it an archive, with files too many"
 
 
 def test_several_folders(command: Command, archive: forge.Archive, tmp_path: Path) -> None:

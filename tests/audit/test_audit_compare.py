@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from audit.cli import main
+from audit.compare import NOT_JUDGED
 from audit.compare_files import MOST_DIFFERENCES
+from audit.inventory import CHECKOUT
 from audit.volatile import VOLATILE, VOLATILE_HASHES
 from tests.audit import forge
 from tests.audit.play import study
@@ -84,6 +86,22 @@ def test_a_directory_that_is_no_archive(compare: Command, run: Path, tmp_path: P
     code, out, err = compare(run, "--compare", tmp_path / "empty")
     assert (code, out) == (2, "")
     assert "is no archive" in err
+
+
+def test_a_checkout_is_no_archive(compare: Command, run: Path) -> None:
+    code, out, err = compare(run, "--compare", forge.REPOSITORY)
+    assert (code, out) == (2, "")
+    assert err == f"{forge.REPOSITORY}: {CHECKOUT}\n"
+
+
+def test_two_false_archives_are_equal_and_nobody_calls_them_true(compare: Command, run: Path, other: Path) -> None:
+    for folder in (run, other):
+        edit_json(folder / "results.json", lambda value: value.update(verdict="FAIL"))
+        forge.reseal(folder)
+    code, out, _ = compare(run, "--compare", other)
+    assert code == 0
+    assert out.splitlines()[1:] == [NOT_JUDGED]
+    assert "PASS" not in out
 
 
 def test_a_name_that_is_no_path(compare: Command, run: Path) -> None:
@@ -161,7 +179,7 @@ def test_an_unreadable_document_is_no_equality(compare: Command, run: Path, othe
 
 def test_two_archives_of_the_same_values(compare: Command, run: Path, other: Path) -> None:
     assert compare(run, "--compare", other) == (
-        0, f"equal: {run} and {other}: 5 scenarios, 46 files, all but the volatile fields\n", "",
+        0, f"equal: {run} and {other}: 5 scenarios, 46 files, all but the volatile fields\n{NOT_JUDGED}\n", "",
     )  # fmt: skip
 
 
@@ -174,7 +192,8 @@ def test_the_same_directory_is_equal_and_says_so(compare: Command, run: Path) ->
 def test_the_volatile_fields_may_differ(compare: Command, run: Path, other: Path) -> None:
     changed: dict[str, Any] = {
         "substitutions": {"receiver.port": "1"}, "ready": "READY 127.0.0.1:1", "stderr": "other", "pid": 7,
-        "started_seconds": 99.0, "ended_seconds": 100.5, "resources": {},
+        "started_seconds": 99.0, "ended_seconds": 100.5,
+        "resources": {"user_cpu_seconds": 7, "system_cpu_seconds": 0.5, "max_rss_bytes": 1},
     }  # fmt: skip
     assert set(changed) == set(VOLATILE["processes.json"])
 
@@ -183,7 +202,7 @@ def test_the_volatile_fields_may_differ(compare: Command, run: Path, other: Path
             process.update(changed)
 
     edit_json(other / "processes.json", edit)
-    edit_json(other / "manifest.json", lambda value: value.update(run={"spawn": "exec"}))
+    edit_json(other / "manifest.json", lambda value: value["run"].update(spawn="exec", clean=False))
     forge.reseal(other)
     assert compare(run, "--compare", other)[0] == 0
 
@@ -208,6 +227,36 @@ def test_a_volatile_field_must_be_there(compare: Command, run: Path, other: Path
     edit_json(other / "processes.json", lambda value: value["processes"][0].pop(member))
     (line,) = differences(compare, run, other)
     assert line.startswith(f"{KEYED}: processes.json receiver (incarnation 1).{member}: is only in RUN: ")
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "sentence"),
+    [
+        ("pid", "7", "is '7', expected an integer from 1 that a process id can be (in OTHER)"),
+        ("pid", 0, "is 0, expected an integer from 1 that a process id can be (in OTHER)"),
+        ("ready", 1, "is 1, expected a string or null (in OTHER)"),
+        ("stderr", None, "is None, expected a string (in OTHER)"),
+        ("started_seconds", "1.0", "is '1.0', expected a number from 0 (in OTHER)"),
+        ("substitutions", {"receiver.port": 1}, "expected an object, each value a string (in OTHER)"),
+        ("resources", [], "is [], expected an object (in OTHER)"),
+    ],
+)
+def test_a_volatile_field_is_of_its_kind(  # noqa: PLR0917 (a case and its fixtures)
+    compare: Command, run: Path, other: Path, member: str, value: Any, sentence: str
+) -> None:
+    edit_json(other / "processes.json", lambda document: document["processes"][0].update({member: value}))
+    (line,) = differences(compare, run, other)
+    assert line.startswith(f"{KEYED}: processes.json receiver (incarnation 1).{member}: ")
+    assert line.endswith(sentence)
+
+
+def test_the_resources_and_the_run_have_their_members(compare: Command, run: Path, other: Path) -> None:
+    edit_json(run / "processes.json", lambda document: document["processes"][0]["resources"].pop("max_rss_bytes"))
+    edit_json(other / "manifest.json", lambda manifest: manifest["run"].update(jobs="1"))
+    assert differences(compare, run, other) == [
+        f"{KEYED}: processes.json receiver (incarnation 1).resources.max_rss_bytes: the member is missing (in RUN)",
+        "manifest.json: run.jobs: is '1', expected an integer from 1 (in OTHER)",
+    ]
 
 
 # Different.
@@ -366,7 +415,7 @@ def test_the_list_of_differences_is_bounded(compare: Command, run: Path, other: 
 def test_json(compare: Command, run: Path, other: Path, tmp_path: Path) -> None:
     code, out, _ = compare(run, "--compare", other, "--json")
     document = json.loads(out)
-    assert (code, document["verdict"], document["differences"]) == (0, "equal", [])
+    assert (code, document["verdict"], document["judged"], document["differences"]) == (0, "equal", False, [])
     assert document["volatile"] == {name: list(members) for name, members in VOLATILE.items()}
     (other / "x").write_text("")
     code, out, _ = compare("--json", run, "--compare", other)
@@ -382,7 +431,8 @@ def test_json(compare: Command, run: Path, other: Path, tmp_path: Path) -> None:
 def test_the_audit_alone_loads_none_of_it(run: Path) -> None:
     script = (
         "import sys; from audit.cli import main; main(sys.argv[1:], '.');"
-        "late = {'audit.compare', 'audit.compare_files', 'audit.unlike', 'audit.explain', 'audit.promises'};"
+        "late = {'audit.compare', 'audit.compare_files', 'audit.compare_volatile', 'audit.unlike', 'audit.explain',"
+        "'audit.promises'};"
         "assert not late.intersection(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script, str(run)], cwd=forge.REPOSITORY, capture_output=True, check=False)

@@ -157,7 +157,7 @@ for _scenario, _journal, _line, _member, _value, _words in (
     (KD, "arrivals", 1, "fingerprint", None, "sent"),
     (KD, "arrivals", 1, "body_bytes", 1, "sent"),
     (KD, "arrivals", 2, "outcome", "replayed", "caused the effect"),
-    (KD, "arrivals", 2, "effect", None, "is null, but the answer says applied"),
+    (KD, "arrivals", 2, "effect", None, "is None, but the answer says applied"),
     (KD, "arrivals", 2, "effect", "other", "there is no effect 'other'"),
     (KD, "arrivals", 2, "reason", "body_differs", "expected null"),
     (KD, "arrivals", 2, "status", 201, "but the effect has 200"),

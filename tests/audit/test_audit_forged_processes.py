@@ -10,7 +10,7 @@ import pytest
 from tests.audit.catalogue import TALLY
 from tests.audit.conftest import Audit
 from tests.audit.forge import Archive
-from tests.audit.forgeries import KD, Edit, Forgeries
+from tests.audit.forgeries import KD, RR, UD, Edit, Forgeries
 
 FORGERIES = Forgeries()
 
@@ -85,6 +85,51 @@ def exit_code_and_signal(archive: Archive) -> None:
     archive.process(KD, "producer")["signal"] = "SIGKILL"
 
 
+def _shift(archive: Archive, scenario: str, seconds: float) -> None:
+    for process in archive.processes:
+        if process["scenario"] == f"delivery/{scenario}":
+            process["started_seconds"] += seconds
+            process["ended_seconds"] += seconds
+
+
+@FORGERIES.enter("delivery/unkeyed_delivery began at 1.01, when 1 before it were not over, but the run had --jobs 1")
+def a_scenario_too_many_at_a_time(archive: Archive) -> None:
+    _shift(archive, KD, 0.98)
+
+
+@FORGERIES.enter("when 2 before it were not over, but the run had --jobs 2")
+def scenarios_out_of_order(archive: Archive) -> None:
+    archive.run["jobs"] = 2
+    _shift(archive, RR, 0.02 - 2.0)
+
+
+@FORGERIES.enter("had the ready READY 127.0.0.1:40000 at the same time")
+def two_servers_with_one_port(archive: Archive) -> None:
+    archive.run["jobs"] = 2
+    _shift(archive, KD, 0.98)
+    for process in archive.processes:
+        if process["scenario"] == f"delivery/{UD}":
+            process["substitutions"] = {name: "40000" for name in process["substitutions"]}
+            process["ready"] = process["ready"] and "READY 127.0.0.1:40000"
+
+
+@FORGERIES.enter("but the run took 1.5")
+def a_process_ends_after_the_run(archive: Archive) -> None:
+    archive.run["wall_seconds"] = 1.5
+
+
+@FORGERIES.enter("of 2 processors, but it lived for 0.005000 s")
+def more_processor_time_than_there_was(archive: Archive) -> None:
+    archive.process(KD, "producer")["resources"]["user_cpu_seconds"] = 0.2
+
+
+@FORGERIES.enter("is no port of five digits")
+def a_port_of_four_digits(archive: Archive) -> None:
+    for process in archive.processes:
+        process["substitutions"] = {name: "4000" for name in process["substitutions"]}
+        process["ready"] = process["ready"] and "READY 127.0.0.1:4000"
+
+
 def _edit_process(member: str, value: object, name: str = "dispatcher") -> Edit:
     return lambda archive: archive.process(KD, name).__setitem__(member, value)
 
@@ -104,6 +149,7 @@ for _member, _value, _words in (
     ("scenario", "delivery/none", "was not selected"),
     ("stdout", "done\n", "a process that died printed nothing"),
     ("pid", 0, "expected an integer from 1"),
+    ("pid", 2**31, "expected an integer from 1 that a process id can be"),
     ("pid", True, "expected an integer from 1"),
     ("started_seconds", "1", "expected a number"),
     ("substitutions", {}, "the command asks for"),

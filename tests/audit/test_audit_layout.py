@@ -34,6 +34,28 @@ def test_a_layout_has_one_text() -> None:
         assert not laid_out(text.replace(old, new, 1).encode() + b"\n", value)
 
 
+def test_no_line_break_can_be_taken_out_put_in_or_moved() -> None:
+    value = {"a": [1, {"b": [], "c": [[2]]}], "d": {"e": {}, "f": "x, {y}"}, "g": [True]}
+    lines = json.dumps(value, indent=1).split("\n")
+    texts = {
+        "\n".join([*lines[:at], lines[at] + lines[at + 1].lstrip(), *lines[at + 2 :]]) for at in range(len(lines) - 1)
+    }  # fmt: skip
+    for text in ("\n".join(lines), *texts):
+        for at in range(1, len(text)):
+            for depth in range(4):
+                texts.add(f"{text[:at]}\n{' ' * depth}{text[at:].lstrip(' ')}")
+    texts.discard("\n".join(lines))
+    tried = 0
+    for text in texts:
+        try:
+            same = json.loads(text) == value
+        except ValueError:
+            continue
+        tried += same
+        assert not (same and laid_out(text.encode() + b"\n", value)), text
+    assert tried > 1000
+
+
 def test_an_expected_count_is_an_integer(run: Path, judge: Audit, archive: forge.Archive) -> None:
     archive.results["scenarios"][0]["expected"]["effects"] += 0.0
     assert "expected.effects: is " in findings(judge, archive.write(run))
@@ -46,7 +68,11 @@ def test_an_expected_count_is_an_integer(run: Path, judge: Audit, archive: forge
         ("clean", None, "run.clean: is known where run.commit is not"),
         ("commit", "0123", "expected 40 lower-case hex digits"),
         ("started_at", "2026-01-01 00:00:00", "expected a moment in UTC"),
+        ("started_at", "2026-13-01T00:00:00Z", "expected a moment in UTC"),
+        ("started_at", "2026-01-01T24:00:00Z", "expected a moment in UTC"),
         ("started_at", "yesterday", "expected a moment in UTC"),
+        ("sqlite", {"package": "sqlite3", "version": "3.40.1", "journal_mode": "delete"}, "run.sqlite.journal_mode"),
+        ("sqlite", "3.40.1", "run.sqlite"),
     ],
 )
 def test_facts_of_a_run_have_their_form(  # noqa: PLR0917 (a case and its fixtures)

@@ -1,4 +1,4 @@
-"""A real archive: as it is it passes, whole and in parts; what must be alike in it is; and the table is its catalogue."""
+"""A real archive: it passes, whole and in parts; no size and no text can be another everywhere; the table is its catalogue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.audit import test_audit_real_senders as senders
 from tests.audit import test_audit_real_wire as wire
 from tests.audit.conftest import Audit
 from tests.audit.forge import COUNTED
-from tests.audit.real import Whole
+from tests.audit.real import Part, Whole
 from tests.audit.real_forgeries import NOBODY, judged
 
 
@@ -37,21 +37,44 @@ def test_there_are_enough_forgeries() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scenarios", "path", "line", "name", "value"),
+    ("members", "shift", "name"),
     [
-        (("ledger/conflict", "ledger/conflict_422"), "receiver/arrivals", 4, "result_sha256", NOBODY),
-        (("wire/redirect_not_followed", "wire/request_reset"), "relay/exchanges", 2, "response_bytes", 188),
+        (("request_bytes", "request_forwarded_bytes"), 1, "request_cut_before"),
+        (("response_bytes", "response_forwarded_bytes"), -1, "response_delayed"),
+        (("response_forwarded_bytes",), 1, "success_oversized"),
     ],
 )
-def test_what_must_be_alike_in_the_whole_archive(  # noqa: PLR0917 (a case and its fixtures)
-    scenarios: tuple[str, ...], path: str, line: int, name: str, value: object, whole: Whole, judge_real: Audit, tmp_path: Path
+def test_the_same_shift_of_all_sizes_on_the_wire(  # noqa: PLR0917 (a case and its fixtures)
+    members: tuple[str, ...], shift: int, name: str, whole: Whole, judge_real: Audit, tmp_path: Path
 ) -> None:
-    part = whole.part(*scenarios)
-    part.data(path, line)[name] = value
-    if name == "response_bytes":
-        part.data(path, line)["response_forwarded_bytes"] = value
+    part = whole.part(*[name for name in whole.names if name.startswith("wire/")])
+    for path, records in part.journals.items():
+        for record in records if path.endswith("exchanges.jsonl") else []:
+            record["data"].update({each: record["data"][each] + shift for each in members if record["data"][each]})
     found = [str(finding) for finding in judged(part, judge_real, tmp_path).findings]
-    assert any("which is not alike" in finding for finding in found), found
+    assert any(each.startswith(f"wire/{name}: ") and "but the whole message has" in each for each in found)
+
+
+def _refusals(part: Part) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for path, records in part.journals.items():
+        for record in records if path.endswith("arrivals.jsonl") else []:
+            if record["data"].get("reason"):
+                found.setdefault(record["data"]["reason"], []).append(record["data"])
+    return found
+
+
+@pytest.mark.parametrize("value", [NOBODY, None])
+def test_another_text_of_all_refusals_of_one_reason(value: str | None, whole: Whole, judge_real: Audit, tmp_path: Path) -> None:
+    reasons = _refusals(whole.part(*whole.names))
+    assert set(reasons) == {"body_differs", "body_incomplete", "key_in_flight", "registry_full"}
+    for reason in reasons:
+        part = whole.part(*[name for name in whole.names if _refusals(whole.part(name)).get(reason)])
+        for data in _refusals(part)[reason]:
+            data["result_sha256"] = value
+        found = [str(finding) for finding in judged(part, judge_real, tmp_path / reason).findings]
+        said = f"a refusal for '{reason}'" if value else "data.result_sha256: is None, expected 64 lower-case hex digits"
+        assert sum(said in finding for finding in found) == len(reasons[reason])
 
 
 def test_the_table_is_the_catalogue(whole: Whole) -> None:

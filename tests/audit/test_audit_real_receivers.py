@@ -64,6 +64,31 @@ def both_looked_one_after_the_other(part: Part) -> None:
     ends[0]["result"], ends[1]["result"] = ends[1]["result"], ends[0]["result"]
 
 
+@enter("ledger/check_then_act", "stands before the answer to 'arrival-2', whose turn it was")
+def the_other_client_was_first(part: Part) -> None:
+    arrivals, effects = part.journal("receiver/arrivals"), part.journal("receiver/effects")
+    arrivals[2]["id"], arrivals[3]["id"] = arrivals[3]["id"], arrivals[2]["id"]
+    one, two = effects[0]["data"], effects[1]["data"]
+    one["arrival"], two["arrival"] = two["arrival"], one["arrival"]
+    ends = part.data("client_01/requests", 2), part.data("client_02/requests", 2)
+    ends[0]["result"], ends[1]["result"] = ends[1]["result"], ends[0]["result"]
+
+
+@enter("ledger/concurrent", "stands before the answer to 'arrival-4', whose turn it was")
+def a_waiting_client_passed_another(part: Part) -> None:
+    arrivals = part.journal("receiver/arrivals")
+    arrivals[15], arrivals[16] = arrivals[16], arrivals[15]
+
+
+@enter("ledger/concurrent", "but its answer comes after the request of client_12 (incarnation 1), which started at")
+def clients_that_were_never_there_together(part: Part) -> None:
+    clients = [process for process in part.processes if process["process"].startswith("client")]
+    first, last = min(each["started_seconds"] for each in clients), max(each["ended_seconds"] for each in clients)
+    length = (last - first) / len(clients)
+    for number, each in enumerate(clients):
+        each.update(started_seconds=first + number * length, ended_seconds=first + (number + 1) * length)
+
+
 @enter("ledger/in_flight_rejected", "answers 'key_in_flight'")
 def the_rejected_one_is_replayed(part: Part) -> None:
     effect = part.journal("receiver/effects")[0]
@@ -154,6 +179,16 @@ member("ledger/replay", "receiver/arrivals", 1, "sender", "client_2", "a second 
 of_process("ledger/concurrent", "client_07", 1, "exit_code", 10, "but the audit's own table has 0")
 of_process("ledger/concurrent", "client_07", 1, "step", 3, "asks for 2")
 of_process("ledger/corrupt_record", "receiver", 2, "ended_by", "kill", "but the audit's own table has 'itself'")
+
+
+member(
+    "ledger/in_flight_rejected", "client_02/requests", 2, "outcome", "may_have_happened",
+    "is 'may_have_happened', but in_flight means 'did_not_happen'",
+)  # fmt: skip
+member(
+    "ledger/crash_torn", "client_1/requests", 2, "outcome", "did_not_happen",
+    "is 'did_not_happen', but connection_closed means 'may_have_happened'",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FORGERIES.by_name)

@@ -18,6 +18,16 @@ member = FORGERIES.member
 of_process = FORGERIES.of_process
 told = FORGERIES.told
 
+# Where a request went.
+
+
+@enter("identity/receiver_lost_journal", "when receiver (incarnation 2) did not run")
+def each_request_at_the_other_receiver(part: Part) -> None:
+    for path in ("lost_receiver/arrivals", "receiver/arrivals"):
+        arrival = part.data(path, 1)
+        arrival["attempt"] = {"1": "2", "2": "1"}[arrival["attempt"]]
+
+
 # History and the lock.
 
 

@@ -64,15 +64,21 @@ def an_attempt_before_its_time(part: Part) -> None:
     part.data("receiver/arrivals", 1)["attempt"] = "3"
 
 
+@enter("wire/response_delayed", "but gave up waiting 1 times, which takes 0.199")
+def a_timeout_in_no_time(part: Part) -> None:
+    dispatcher = part.process("dispatcher", 1)
+    dispatcher["ended_seconds"] = dispatcher["started_seconds"] + 0.01
+
+
 member("wire/request_reset", "relay/exchanges", 1, "fault", "none", "but the relay was told reset-request:headers")
 member("wire/request_reset", "relay/exchanges", 1, "request_forwarded_bytes", 237, "lets through")
 member("wire/request_reset", "relay/exchanges", 2, "request_forwarded_bytes", 1, "none lets through")
-member("wire/request_reset", "relay/exchanges", 2, "request_bytes", 300, "which is not alike")
+member("wire/request_reset", "relay/exchanges", 2, "request_bytes", 300, "but the whole message has 277")
 member("wire/request_reset", "relay/exchanges", 1, "response_bytes", 9, "but no whole request came to the receiver")
 member("wire/response_cut_at_byte", "relay/exchanges", 1, "response_forwarded_bytes", 13, "cut-response:12 lets through 12")
 member("wire/response_cut_in_body", "relay/exchanges", 2, "response_bytes", 218, "lets through 218")
 member("wire/response_delayed", "relay/exchanges", 1, "response_forwarded_bytes", 1, "hold-response lets through 0")
-member("wire/success_oversized", "relay/exchanges", 1, "response_forwarded_bytes", 99, "makes up a response of 1048576 or more")
+member("wire/success_oversized", "relay/exchanges", 1, "response_forwarded_bytes", 99, "but the whole message has 1048684")
 member("wire/redirect_not_followed", "relay/exchanges", 1, "request_forwarded_bytes", 285, "lets through 0")
 member("wire/response_delayed", "outbox/attempts", 2, "reason", "connection_closed", "which hold-response at")
 member("wire/response_cut_in_body", "outbox/attempts", 2, "reason", "connection_closed", "cut-response:body-middle")

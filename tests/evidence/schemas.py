@@ -10,82 +10,50 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
-Schema = dict[str, Any]
+from tests.evidence.forms import (
+    COUNT,
+    FLAG,
+    NAME,
+    NUMBER,
+    PAYLOAD,
+    POSITIVE,
+    SHA,
+    STATUS,
+    SUCCESS,
+    TEXT,
+    Schema,
+    array,
+    exact,
+    integer,
+    matching,
+    named,
+    one_of,
+    or_null,
+)  # fmt: skip
+from tests.evidence.together import ANSWERS, FAULT, OUTCOME, OUTCOMES, REFUSALS, UNKNOWN_OR_BOTH, VIA, ends
 
 FOLDER = Path(__file__).resolve().parents[2] / "evidence" / "schemas"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
-LARGEST = 2**53
-REASONS = (
-    "connection_refused", "connect_timeout", "unreachable", "conflict", "in_flight", "unavailable", "refused",
-    "connection_reset", "connection_closed", "response_timeout", "short_response", "malformed_response", "oversized_response",
-    "unreadable_result", "redirect", "server_error",
-)  # fmt: skip
-ANSWER_REASONS = (
-    "body_differs", "key_missing", "key_empty", "key_overlong", "key_repeated", "key_not_ascii", "body_too_large",
-    "body_incomplete", "method_not_allowed", "not_found", "key_in_flight", "registry_full", "storage_full", "storage_failed",
-)  # fmt: skip
 
 
-def exact(members: dict[str, Schema], *, left_out: tuple[str, ...] = ()) -> Schema:
-    """An object with these members and no others; those of `left_out` may be missing."""
-    required = [name for name in members if name not in left_out]
-    return {"type": "object", "properties": members, "required": required, "additionalProperties": False}
-
-
-def array(items: Schema) -> Schema:
-    """An array of one kind of items."""
-    return {"type": "array", "items": items}
-
-
-def named(values: Schema) -> Schema:
-    """An object with any names that are not empty, and one kind of values."""
-    return {"type": "object", "propertyNames": {"minLength": 1}, "additionalProperties": values}
-
-
-def one_of(*words: str) -> Schema:
-    """One of some words."""
-    return {"type": "string", "enum": list(words)}
-
-
-def or_null(schema: Schema) -> Schema:
-    """The same, or null."""
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def matching(pattern: str) -> Schema:
-    """A string that a pattern describes as a whole."""
-    return {"type": "string", "pattern": f"^{pattern}$"}
-
-
-def integer(least: int, largest: int = LARGEST) -> Schema:
-    """An integer in a range."""
-    return {"type": "integer", "minimum": least, "maximum": largest}
-
-
-TEXT: Schema = {"type": "string"}
-NAME: Schema = {"type": "string", "minLength": 1}
-FLAG: Schema = {"type": "boolean"}
-NUMBER: Schema = {"type": "number", "minimum": 0, "exclusiveMaximum": LARGEST}
-COUNT, POSITIVE, STATUS, SUCCESS = integer(0), integer(1), integer(100, 599), integer(200, 299)
-SHA = matching("[0-9a-f]{64}")
 SCENARIO = matching("[a-z0-9_]+/[a-z0-9_]+")
 ROUTE = {"type": "string", "pattern": "^/"}
 HALT = or_null(matching("[^#]+(#[1-9][0-9]{0,8})?"))
 IDENTIFIER = matching("[ -~]{1,300}")
-PAYLOAD = exact({"content": TEXT, "encoding": one_of("utf-8", "base64")})
 COUNTS = exact({name: COUNT for name in ("effects", "receipts", "history", "arrivals")})
 VERDICT = one_of("PASS", "FAIL")
 
-OUTCOME = {
-    "outcome": one_of("did_not_happen", "may_have_happened"), "reason": one_of(*REASONS), "status": or_null(STATUS),
-}  # fmt: skip
 JOURNALS: dict[str, dict[str, tuple[str, Schema]]] = {
     "intentions": {"intention": ("", exact({"body": PAYLOAD, "fingerprint": SHA, "key": NAME, "route": ROUTE}))},
     "attempts": {
         "attempt": (".+#[1-9][0-9]*", exact({"fingerprint": SHA, "intention": NAME, "key": NAME, "number": POSITIVE})),
-        "outcome": (".+#[1-9][0-9]*", exact({"intention": NAME, "not_before": or_null(NUMBER), "number": POSITIVE, **OUTCOME})),
+        "outcome": (
+            ".+#[1-9][0-9]*",
+            exact(
+                {"intention": NAME, "not_before": or_null(NUMBER), "number": POSITIVE, **OUTCOME}, ways=OUTCOMES,
+            ),
+        ),
         "inquiry": (
             ".+#[1-9][0-9]*[?][1-9][0-9]*",
             exact({"answer": one_of("applied", "not_applied", "unanswerable"), "intention": NAME, "number": POSITIVE}),
@@ -97,7 +65,7 @@ JOURNALS: dict[str, dict[str, tuple[str, Schema]]] = {
             exact({
                 "attempt": POSITIVE, "fingerprint": SHA, "intention": NAME, "key": NAME, "replayed": FLAG,
                 "result": or_null(PAYLOAD), "status": or_null(SUCCESS), "via": one_of("response", "status_query", "mark"),
-            }),
+            }, ways=VIA),
         ),
     },
     "history": {"history": ("", exact({"answer": PAYLOAD, "question": PAYLOAD}))},
@@ -126,21 +94,22 @@ JOURNALS: dict[str, dict[str, tuple[str, Schema]]] = {
             "arrival-[1-9][0-9]*",
             exact({
                 "effect": or_null(NAME), "outcome": one_of("applied", "replayed", "conflict", "refused", "failed"),
-                "reason": or_null(one_of(*ANSWER_REASONS)), "result_sha256": or_null(SHA), "status": STATUS,
-            }),
+                "reason": or_null(one_of(*[reason for reasons in REFUSALS.values() for reason in reasons])),
+                "result_sha256": SHA, "status": STATUS,
+            }, ways=ANSWERS),
         ),
         "query": ("query-[1-9][0-9]*", exact({"answer": one_of("applied", "not_applied"), "key": NAME})),
     },
     "requests": {
         "request": ("", exact({"body": PAYLOAD, "fingerprint": SHA, "key": NAME, "route": ROUTE})),
         "response": ("", exact({"replayed": FLAG, "result": PAYLOAD, "status": SUCCESS})),
-        "outcome": ("", exact(OUTCOME)),
+        "outcome": ("", exact(OUTCOME, ways=OUTCOMES)),
     },
     "exchanges": {
         "exchange": (
             "connection-[1-9][0-9]*",
             exact({
-                "fault": NAME, "request_bytes": COUNT, "request_forwarded_bytes": COUNT, "response_bytes": COUNT,
+                "fault": matching(FAULT), "request_bytes": COUNT, "request_forwarded_bytes": COUNT, "response_bytes": COUNT,
                 "response_forwarded_bytes": COUNT,
             }),
         ),
@@ -166,12 +135,16 @@ STEPS: dict[str, dict[str, Schema]] = {
     "move": {"path": NAME, "to": NAME},
     "check": {"name": NAME, "counts": COUNTS},
 }
+SQLITE = exact({"package": NAME, "version": NAME, "journal_mode": one_of("wal", "truncate")})
 RUN = exact({
     "spawn": one_of("fork", "exec"), "jobs": POSITIVE,
-    "started_at": matching("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(Z|[+]00:00)"),
+    "started_at": matching(
+        "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(Z|[+]00:00)"
+    ),
     "wall_seconds": NUMBER, "cores": POSITIVE, "python": NAME, "implementation": NAME, "platform": NAME,
-    "file_system": or_null(NAME), "packages": named(NAME), "commit": or_null(matching("[0-9a-f]{40}")), "clean": or_null(FLAG),
-})  # fmt: skip
+    "file_system": or_null(NAME), "packages": named(NAME), "sqlite": SQLITE,
+    "commit": or_null(matching("[0-9a-f]{40}")), "clean": or_null(FLAG),
+}, ways=UNKNOWN_OR_BOTH)  # fmt: skip
 PLAN = exact({
     "section": NAME, "name": NAME, "shows": NAME, "look_at": NAME, "counterexample": FLAG,
     "steps": array({"oneOf": [exact({"do": {"const": do}, **members}) for do, members in STEPS.items()]}), "expected": COUNTS,
@@ -187,16 +160,18 @@ MANIFEST = exact({
 })  # fmt: skip
 ARMED = or_null(exact({"point": NAME, "occurrence": POSITIVE}))
 EXIT_CODE, SIGNAL = or_null(integer(0, 255)), or_null(matching("SIG[A-Z0-9]+"))
+
+
 PROCESS = exact({
     "scenario": SCENARIO, "process": NAME, "incarnation": POSITIVE, "step": POSITIVE, "command": array(TEXT),
     "substitutions": named(matching("[1-9][0-9]{0,4}")),
     "environment": exact({"HALT_AT": NAME, "PAUSE_AT": NAME}, left_out=("HALT_AT", "PAUSE_AT")),
-    "fault": ARMED, "pause": ARMED, "expected_exit": exact({"code": EXIT_CODE, "signal": SIGNAL}),
+    "fault": ARMED, "pause": ARMED, "expected_exit": exact({"code": EXIT_CODE, "signal": SIGNAL}, ways=ends("code")),
     "exit_code": EXIT_CODE, "signal": SIGNAL, "ended_by": one_of("itself", "stop", "kill", "harness"), "stdout": TEXT,
-    "ready": or_null(matching("READY 127[.]0[.]0[.]1:[1-9][0-9]{0,4}")), "stderr": TEXT, "pid": POSITIVE,
+    "ready": or_null(matching("READY 127[.]0[.]0[.]1:[1-9][0-9]{0,4}")), "stderr": TEXT, "pid": integer(1, 2**31 - 1),
     "started_seconds": NUMBER, "ended_seconds": NUMBER,
     "resources": exact({"user_cpu_seconds": NUMBER, "system_cpu_seconds": NUMBER, "max_rss_bytes": COUNT}),
-})  # fmt: skip
+}, ways=ends("exit_code"))  # fmt: skip
 PROCESSES = exact({
     "format": {"const": "halt23.processes"}, "format_version": {"const": 1}, "processes": array(PROCESS),
 })  # fmt: skip

@@ -15,7 +15,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from audit import journals, processes, protocol, records, results
-from tests.evidence.schemas import DRAFT, FOLDER, JOURNALS, Schema, schemas, text
+from tests.evidence.forms import Schema
+from tests.evidence.schemas import DRAFT, FOLDER, JOURNALS, schemas, text
 from tests.support import ROOT
 
 STUDY = ROOT / "evidence" / "study"
@@ -189,7 +190,16 @@ def test_what_a_schema_takes_the_audit_takes(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in PAIRS if not name.startswith(("manifest", "results", "process"))])
 def test_what_the_audit_takes_of_plain_values_a_schema_takes(name: str) -> None:
     schema, shape = PAIRS[name]
-    narrower = {"do", "id", "arrival", "reason", "exit_code", "scenario", "signal"}  # the audit holds these by other checks
+    narrower = {
+        "do",
+        "id",
+        "arrival",
+        "fault",
+        "reason",
+        "exit_code",
+        "scenario",
+        "signal",
+    }  # the audit holds these by other checks
     for member, kind in shape.items():
         for value in PROBES:
             if member not in narrower and type(value) not in (list, dict) and kind.test(value):
@@ -300,6 +310,14 @@ PLANTED: tuple[tuple[str, Callable[[Any], None]], ...] = (
     ("history", plant("data", "answer", "encoding", value="latin-1")),
     ("arrivals", plant("data", "at", value=1)),
     ("intentions", plant("data", "route", value="no path")),
+    ("manifest", plant("run", "commit", value="0" * 40 + "\n")),
+    ("manifest", plant("run", "started_at", value="2026-01-01T00:00:00Z\n")),
+    ("manifest", plant("protocol", "sha256", value="0" * 64 + "\n")),
+    ("processes", plant("processes", 0, "scenario", value="ledger/replay\n")),
+    ("processes", plant("processes", 0, "ready", value="READY 127.0.0.1:4000\n")),
+    ("effects", plant("data", "arrival", value="arrival-1\n")),
+    ("effects", plant("sha256", value="0" * 64 + "\n")),
+    ("effects", plant("id", value="effect-1\n")),
 )
 
 

@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
+from outbox.sqlite_choice import choose
 from scenarios.catalogue import PROTOCOL_VERSION, SCENARIOS
 from scenarios.engine.sources import source_hashes
 from scenarios.model import catalogue_data, protocol_sha256
 from tests.support import ROOT
 
 STUDY = ROOT / "evidence" / "study"
-DIRECT = ("aiohttp", "jinja2", "markupsafe", "psutil", "rich", "yarl")
+DIRECT = ("aiohttp", "aiosqlite", "jinja2", "markupsafe", "psutil", "rich", "sqlalchemy", "yarl")
 RUN_AGAIN = "run the study again: rm -r evidence/study && python run.py --out evidence/study, and commit it with the sources"
 
 # The members that differ from run to run, file by file. The only such list here; it is held against evidence/README.md below.
@@ -124,6 +125,12 @@ def test_the_run_says_how_it_was_made(runs: Mapping[str, Path]) -> None:
         assert facts["packages"].keys() >= {"multidict", "markdown-it-py"}, "what the direct packages need is left out"
         assert all(version(name) == told for name, told in facts["packages"].items())
         assert (facts["commit"], facts["clean"] is None) == (commit, commit is None)
+        chosen = choose()
+        assert facts["sqlite"] == {
+            "package": chosen.package,
+            "version": chosen.version,
+            "journal_mode": chosen.journal_mode,
+        }
         assert facts["file_system"] is None or facts["file_system"]
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", facts["started_at"])
 

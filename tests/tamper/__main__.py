@@ -1,10 +1,12 @@
 """How much of an archive can be edited without the audit noticing.
 
-    python -m tests.tamper DIR [--share F] [--seed N] [--checkout DIR] [--json FILE]
+    python -m tests.tamper DIR [--share F] [--legal F] [--seed N] [--checkout DIR] [--json FILE]
 
 makes single edits of every file, record and leaf of the archive DIR, which must be one of the checkout's sources, and audits
 each: (a) as it is, (b) with every checksum, chain and manifest entry computed anew, (c) with results.json and tables.md adapted
-as well. All edits take about an hour; --share 0.05 takes a twentieth of them. Exit code 1: something passes without a reason.
+as well. All edits take about an hour; --share 0.05 takes a twentieth of them. Legal edits (`tests.tamper.legal`: another value
+that is legal at that place, another spelling of the same value) have a share of their own. Exit code 1: something passes
+without a reason.
 """
 
 from __future__ import annotations
@@ -52,14 +54,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.tamper", description="Edits an archive and audits each edit.")
     parser.add_argument("archive", type=Path, metavar="DIR")
     parser.add_argument("--share", type=float, default=1.0, metavar="F", help="the share of all edits, 0 to 1")
+    parser.add_argument("--legal", type=float, metavar="F", help="the share of the legal edits; else as --share")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="which edits a share holds")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
     parser.add_argument("--checkout", type=Path, default=REPOSITORY, metavar="DIR", help="the sources that the archive is of")
     given = parser.parse_args()
     began = time.monotonic()
-    figures = measure(given.archive, given.share, given.seed, checkout=given.checkout)
+    legal = given.share if given.legal is None else given.legal
+    figures = measure(given.archive, given.share, given.seed, legal=legal, checkout=given.checkout)
     if given.json:
-        given.json.write_text(json.dumps({"share": given.share, "seed": given.seed, **figures.data()}, indent=1) + "\n")
+        told = {"share": given.share, "legal": legal, "seed": given.seed, **figures.data()}
+        given.json.write_text(json.dumps(told, indent=1) + "\n")
     print(table(figures))
     print(f"\nWhat passes:\n\n{survivors(figures)}\n")
     audits = sum(figures.made.values())

@@ -3,13 +3,15 @@
 A `Draft` opens the files of a base as values (a journal: its lines as objects; a document: an object) and is edited. `sealed`
 gives the changed files: care `a` writes the edit and nothing else; `b` computes every checksum, chain, sequence number,
 protocol hash and manifest entry anew; `c` adapts the counts of `results.json` and `tables.md` to the journals as well. A
-member whose name ends in `TWICE` is written under the name without it, so that an object can have a member twice.
+member whose name ends in `TWICE` is written under the name without it, so that an object can have a member twice; marks `FIRST`
+before a name keep it from being sorted among the others; the character behind `ESCAPED` is written as a JSON escape.
 """
 
 from __future__ import annotations
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,8 @@ from tests.audit.real import document
 from tests.tamper.ground import Base
 
 MANIFEST, PROCESSES = "manifest.json", "processes.json"
-TWICE = "\0"
-_WRITTEN_TWICE = json.dumps(TWICE)[1:-1].encode() + b'":'
+TWICE, ESCAPED, FIRST = "\0", "\1", "\2"
+_MARKS = re.compile(rb'\\u0001([ -!#-[\]-~])|\\u0001\\(["\\n])|\\u0002|\\u0000(?=":)')
 
 
 def parsed(path: str, data: bytes) -> Any:
@@ -100,12 +102,13 @@ class Draft:
             manifest["files"] = {path: _sums(data) for path, data in sorted(files.items())}
         try:
             protocol = manifest["protocol"]
-            sums = {f"{plan['section']}/{plan['name']}": canonical_sha(plan) for plan in protocol["scenarios"]}
+            meant = json.loads(_written(protocol["scenarios"]))
+            sums = {f"{plan['section']}/{plan['name']}": canonical_sha(plan) for plan in meant}
             for entry in protocol["catalogue"]:
                 if entry["scenario"] in sums:
                     entry["sha256"] = sums[entry["scenario"]]
             if "sha256" in protocol:
-                protocol["sha256"] = canonical_sha(protocol["catalogue"])
+                protocol["sha256"] = canonical_sha(json.loads(_written(protocol["catalogue"])))
         except (KeyError, TypeError):
             pass
         changes[MANIFEST] = _written(manifest)
@@ -123,7 +126,7 @@ def _entry(path: str, data: bytes) -> bytes:
 
 def _line(record: Any) -> bytes:
     data = {name: _sorted(value) for name, value in record.items()}
-    return json.dumps(data, separators=(",", ":")).encode().replace(_WRITTEN_TWICE, b'":') + b"\n"
+    return _unmarked(json.dumps(data, separators=(",", ":")).encode()) + b"\n"
 
 
 def _sorted(value: Any) -> Any:
@@ -133,4 +136,14 @@ def _sorted(value: Any) -> Any:
 
 
 def _written(value: Any) -> bytes:
-    return document(value).replace(_WRITTEN_TWICE, b'":')
+    return _unmarked(document(value))
+
+
+def _unmarked(text: bytes) -> bytes:
+    """A text with its marks carried out."""
+    return _MARKS.sub(_unmark, text) if b"\\u000" in text else text
+
+
+def _unmark(mark: re.Match[bytes]) -> bytes:
+    character = mark[1] or (b"\n" if mark[2] == b"n" else mark[2])
+    return b"\\u%04X" % character[0] if character else b""

@@ -86,7 +86,7 @@ def apart_of(path: str, place: Path_) -> str:
     return "volatile" if inside or (path == MANIFEST and place[0] == "run") else ""
 
 
-def _at(draft: Draft, path: str, place: Path_) -> Any:
+def value_at(draft: Draft, path: str, place: Path_) -> Any:
     value = draft.open(path)
     for name in place:
         value = value[name]
@@ -112,19 +112,19 @@ def _ways(path: str, place: Path_, value: Any) -> Iterator[tuple[str, Callable[[
     if isinstance(value, int | float) and not isinstance(value, bool):
         values.append(value - 1)
     for new in values:
-        yield "changed", _putting(path, place, new)
+        yield "changed", putting(path, place, new)
     if isinstance(value, int):
-        yield "of another type", _putting(path, place, int(value) if isinstance(value, bool) else float(value))
+        yield "of another type", putting(path, place, int(value) if isinstance(value, bool) else float(value))
     if value is not None:
-        yield "made null", _putting(path, place, None)
-    yield "removed", lambda draft: _at(draft, path, place[:-1]).__delitem__(place[-1])
+        yield "made null", putting(path, place, None)
+    yield "removed", lambda draft: value_at(draft, path, place[:-1]).__delitem__(place[-1])
     if isinstance(place[-1], str):
-        yield "duplicated", _putting(path, (*place[:-1], place[-1] + TWICE), value)
+        yield "duplicated", putting(path, (*place[:-1], place[-1] + TWICE), value)
 
 
-def _putting(path: str, place: Path_, value: Any) -> Callable[[Draft], None]:
+def putting(path: str, place: Path_, value: Any) -> Callable[[Draft], None]:
     def apply(draft: Draft) -> None:
-        _at(draft, path, place[:-1])[place[-1]] = value
+        value_at(draft, path, place[:-1])[place[-1]] = value
         draft.keeps_sequence = path.endswith(".jsonl") and place[1:] == ("sequence",)
 
     return apply
@@ -134,14 +134,14 @@ def _of_item(base: Base, path: str, place: Path_, length: int, noun: str) -> Ite
     number = int(place[-1])
 
     def remove(draft: Draft) -> None:
-        del _at(draft, path, place[:-1])[number]
+        del value_at(draft, path, place[:-1])[number]
 
     def duplicate(draft: Draft) -> None:
-        items = _at(draft, path, place[:-1])
+        items = value_at(draft, path, place[:-1])
         items.insert(number, items[number])
 
     def swap(draft: Draft) -> None:
-        items = _at(draft, path, place[:-1])
+        items = value_at(draft, path, place[:-1])
         items[number], items[number + 1] = items[number + 1], items[number]
 
     apart = apart_of(path, place)

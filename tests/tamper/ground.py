@@ -16,9 +16,8 @@ from types import TracebackType
 from typing import Any, Self
 
 import audit.expectations
-from audit import inventory
 from audit.archive import Report, audit_archive
-from audit.files import hash_source
+from audit.inventory import Checkout
 from tests.audit.forge import REPOSITORY
 from tests.audit.real import Part, Whole, freeze
 
@@ -52,25 +51,13 @@ def own_pins() -> Iterator[None]:
         pins.update(before)
 
 
-@contextmanager
-def hashed_once() -> Iterator[None]:
-    """The sources are listed and hashed once for all audits: nobody changes the frozen copy."""
-    listing = inventory.sources
-    for name, function in (("hash_source", functools.cache(hash_source)), ("sources", functools.cache(listing))):
-        setattr(inventory, name, function)
-    try:
-        yield
-    finally:
-        for name, original in (("hash_source", hash_source), ("sources", listing)):
-            setattr(inventory, name, original)
-
-
 class Ground:
     """A base on the disk."""
 
     def __init__(self, base: Base, root: Path, folder: Path) -> None:
         self.base = base
         self.root = root
+        self.checkout = Checkout(str(root))
         self.folder = folder
         for path in base.files:
             self._put(path, base.files[path])
@@ -85,7 +72,7 @@ class Ground:
 
     def judge(self) -> Report:
         with own_pins():
-            return audit_archive(str(self.folder), str(self.root))
+            return audit_archive(str(self.folder), self.checkout)
 
     def audit(self, changes: Changes) -> Report:
         """The report on the base with these files changed (None: removed)."""
@@ -108,15 +95,12 @@ class Field:
         self.root = Path(self._scratch.name) / "checkout"
         self.root.mkdir()
         freeze(self.root, checkout)
-        self._sources = hashed_once()
         self.ground = functools.lru_cache(maxsize=4)(self._ground)
 
     def __enter__(self) -> Self:
-        self._sources.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._sources.__exit__(None, None, None)
         self.ground.cache_clear()
         self._scratch.cleanup()
 

@@ -160,6 +160,8 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", default=list(ONLY), metavar="GLOB", help="which scenarios the runs have")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
     given = parser.parse_args()
+    # What a shell starts in the background ignores SIGINT, and so would every run that is to be ended by it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     found = interrupt(given.times, given.seed, tuple(given.only), reruns=3)
     if given.json:
         given.json.write_text(json.dumps(asdict(found), indent=1) + "\n")

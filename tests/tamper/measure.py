@@ -19,6 +19,7 @@ from tests.audit.forge import REPOSITORY
 from tests.tamper.draft import Draft
 from tests.tamper.edits import Edit, edits_of, edits_of_documents
 from tests.tamper.ground import Changes, Field, Ground
+from tests.tamper.legal import Pool, legal_edits
 from tests.tamper.pairs import pairs_of
 from tests.tamper.reasons import reason_for
 
@@ -61,14 +62,20 @@ class Figures:
         }  # fmt: skip
 
 
-def measure(folder: Path, share: float, seed: int, cross: float = 0.002, checkout: Path = REPOSITORY) -> Figures:
-    """Make a share of all edits of an archive and judge them."""
+def measure(
+    folder: Path, share: float, seed: int, *, legal: float = 0.0, cross: float = 0.002, checkout: Path = REPOSITORY
+) -> Figures:
+    """Make a share of all edits of an archive, and of all legal ones, and judge them."""
     chance = random.Random(seed)
     figures = Figures()
     with Field(folder, checkout) as field_:
+        pool = Pool(field_.whole) if legal else None
         for name in field_.whole.names:
+            first = name == field_.whole.names[0]
             base = field_.ground(name).base
-            for edit in _chosen(edits_of(base, name == field_.whole.names[0]), chance, share):
+            for edit in _chosen(legal_edits(base, pool, chance, first), chance, legal) if pool else ():
+                _try(edit, field_, figures, chance.random() < cross)
+            for edit in _chosen(edits_of(base, first), chance, share):
                 _try(edit, field_, figures, chance.random() < cross)
             for edit in pairs_of(base, chance, min(1.0, share * PAIR_SHARE)):
                 _try(edit, field_, figures, chance.random() < cross)

@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator
+from itertools import combinations
 from typing import Any
 
 from tests.audit.forge import sha
-from tests.audit.sweep import other
+from tests.audit.sweep import leaves, other
 from tests.tamper.draft import PROCESSES, Draft
 from tests.tamper.edits import Edit
 from tests.tamper.ground import Base
 
+MOST_EXCHANGED = 12
+"""Of this many values of one member every two are exchanged."""
 Record = dict[str, Any]
 Change = Callable[[Draft], None]
 Pair = tuple[str, str, Change]
@@ -86,6 +89,37 @@ def _telling(number: int, text: str, code: int) -> Change:
     return apply
 
 
+def _exchanged(draft: Draft) -> Iterator[Pair]:
+    """Two values of the same member of records of one type, exchanged in all journals of the scenario."""
+    journals = [path for path in draft.base.files if path.endswith(".jsonl")]
+    values: dict[str, dict[str, Any]] = {}
+    for path in journals:
+        for record in draft.open(path):
+            for place in leaves(record["data"]):
+                value, name = record["data"], f"{record['type']} {'.'.join(map(str, place))}"
+                for each in place:
+                    value = value[each]
+                if value is not None and not isinstance(value, bool):
+                    values.setdefault(name, {})[json.dumps(value)] = value
+    for name, found in values.items():
+        for one, two in combinations(list(found.values())[:MOST_EXCHANGED], 2):
+            yield "the journals", name, _exchanging(journals, one, two)
+
+
+def _exchanging(journals: list[str], one: Any, two: Any) -> Change:
+    def exchanged(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: exchanged(each) for name, each in value.items()}
+        return two if value == one and type(value) is type(one) else one if value == two and type(value) is type(two) else value
+
+    def apply(draft: Draft) -> None:
+        for path in journals:
+            for record in draft.open(path):
+                record.update(id=exchanged(record["id"]), data=exchanged(record["data"]))
+
+    return apply
+
+
 PAIRS: dict[str, tuple[Callable[[Draft], Iterator[Pair]], ...]] = {
     "receipt and history": (lambda d: _both("receipts/receipt", "result", "history/history", "answer", d),),
     "intention and history": (lambda d: _both("intentions/intention", "body", "history/history", "question", d),),
@@ -102,6 +136,7 @@ PAIRS: dict[str, tuple[Callable[[Draft], Iterator[Pair]], ...]] = {
     "effect and answer": (lambda d: _both("effects/effect", "status", "arrivals/answer", "status", d),),
     "answer and receipt": (_answer_and_receipt, lambda d: _both("arrivals/answer", "status", "receipts/receipt", "status", d)),
     "process exit and summary": (_exit_and_summary,),
+    "two values exchanged everywhere": (_exchanged,),
 }
 
 

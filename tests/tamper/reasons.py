@@ -24,16 +24,7 @@ class Reason(NamedTuple):
 APART = {
     "volatile": "it differs from run to run, and this value is as possible as the one before",
 }
-REASONS = (
-    Reason(
-        r"journal leaf changed", r".*/arrivals\.jsonl", r"\*\.data\.result_sha256",
-        "the text of a refusal is in no file, and this reason for one occurs once in the archive",
-    ),
-    Reason(
-        r"journal leaf changed", r".*/exchanges\.jsonl", r"\*\.data\.response_forwarded_bytes",
-        "the relay's own answer: its text is in no file, and its sort occurs once in the archive",
-    ),
-)  # fmt: skip
+REASONS: tuple[Reason, ...] = ()
 
 
 def reason_for(edit: Edit) -> str | None:

@@ -1,0 +1,158 @@
+"""A private PostgreSQL server for tests: its own data directory, a free loopback port, killed at will, gone afterwards.
+
+    with PostgresServer() as server:
+        url = server.new_database()
+        server.kill(); server.start()
+
+The server's programs are looked for in Debian's folders and on PATH. It refuses to run as root, so root starts it as the user
+`postgres` or `nobody`. `fsync` is off unless asked for: a killed server loses nothing by that, only a machine without power
+does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import glob
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+import psycopg
+
+BOUND_SECONDS = 60.0
+# A database of its own for each test is ten times as fast there as on a disk.
+_IN_MEMORY = "/dev/shm"
+MISSING = "PostgreSQL's server is not installed: apt-get install postgresql (or put initdb and postgres on PATH)"
+
+
+@functools.cache
+def programs() -> Path | None:
+    """The folder that holds `initdb` and `postgres`, the newest version's; None if there is none."""
+    folders = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda name: int(name.split("/")[-2]), reverse=True)
+    on_path = shutil.which("initdb")
+    for folder in [*map(Path, folders), *([Path(on_path).parent] if on_path else [])]:
+        if (folder / "initdb").exists() and (folder / "postgres").exists():
+            return folder
+    return None
+
+
+def _user() -> str | None:
+    """Whom the server runs as; None for whoever we are."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        with contextlib.suppress(KeyError):
+            return pwd.getpwnam(name).pw_name
+    raise RuntimeError("PostgreSQL does not run as root, and there is no user postgres or nobody")
+
+
+class PostgresServer:
+    """One server. `settings` are those of postgresql.conf."""
+
+    def __init__(self, **settings: str) -> None:
+        self._settings = {"fsync": "off", "max_connections": "50", **settings}
+        self._user = _user()
+        self._directory = Path(
+            tempfile.mkdtemp(prefix="halt23-postgres-", dir=_IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None)
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+        self._databases = 0
+        self.port = 0
+
+    def __enter__(self) -> Self:
+        folder = programs()
+        assert folder is not None, MISSING
+        if self._user is not None:
+            shutil.chown(self._directory, self._user)
+        self._run([str(folder / "initdb"), "-D", str(self._data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"])
+        self.port = _free_port()
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+        shutil.rmtree(self._directory)
+
+    @property
+    def _data(self) -> Path:
+        return self._directory / "data"
+
+    def start(self) -> None:
+        """Start it, after `kill` or `stop` too, and wait until it answers."""
+        folder = programs()
+        assert folder is not None
+        options = {"listen_addresses": "127.0.0.1", "port": str(self.port), "unix_socket_directories": "", **self._settings}
+        arguments = [each for name, value in options.items() for each in ("-c", f"{name}={value}")]
+        # stderr says when it is ready: an event, not a guess.
+        self._process = subprocess.Popen(
+            [str(folder / "postgres"), "-D", str(self._data), *arguments],
+            stderr=subprocess.PIPE,
+            cwd=self._directory,
+            user=self._user,
+            start_new_session=True,
+        )
+        assert self._process.stderr is not None
+        said = []
+        for line in self._process.stderr:
+            said.append(line)
+            if b"ready to accept connections" in line:
+                break
+        else:
+            raise RuntimeError(f"PostgreSQL did not start: {b''.join(said).decode(errors='replace')}")
+        # Without a reader the server would be ended by its next line.
+        self._drain = subprocess.Popen(["cat"], stdin=self._process.stderr, stdout=subprocess.DEVNULL)
+        self._process.stderr.close()
+
+    def kill(self) -> None:
+        """SIGKILL to the server and all its children, and wait until they have gone."""
+        if self._process is not None:
+            server = psutil.Process(self._process.pid)
+            for each in (server, *server.children(recursive=True)):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    each.kill()
+            self._ended()
+
+    def stop(self) -> None:
+        """End it in order, so that it leaves no shared memory behind."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+            self._ended()
+
+    def _ended(self) -> None:
+        assert self._process is not None
+        self._process.wait(BOUND_SECONDS)
+        # It ends when the last child has closed the pipe, so none of them runs any more.
+        self._drain.wait(BOUND_SECONDS)
+        self._process = None
+
+    def new_database(self) -> str:
+        """The URL of a new, empty database."""
+        self._databases += 1
+        name = f"test_{self._databases}"
+        with psycopg.connect(self._url("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+        return self._url(name)
+
+    def _url(self, database: str) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    def _run(self, command: list[str]) -> None:
+        done = subprocess.run(
+            command, cwd=self._directory, user=self._user, capture_output=True, timeout=BOUND_SECONDS, check=False
+        )
+        assert done.returncode == 0, done.stderr.decode(errors="replace")
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
