@@ -12,7 +12,6 @@ import hashlib
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from html import escape
 from itertools import groupby
@@ -28,6 +27,7 @@ from scenarios.report import diagram, svg
 from scenarios.report.events import Story
 from scenarios.report.facts import COUNTED, Archive, JournalFile, Process, ScenarioEvidence
 from scenarios.report.story import tell
+from scenarios.report.views import Cell, FileText, ProcessRow, ScenarioView, SectionView, SentenceRow
 from scenarios.report.words import counted, label, plain
 
 MAX_ROWS, MAX_LINES = 600, 400
@@ -49,69 +49,6 @@ LIMITS = (
     "Whether the files agree with each other and were not edited: that is what the audit is for.",
     "Speed. The times are those of this machine and this run.",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    found: str
-    expected: str
-    wrong: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    counts: str
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    path: str
-    size: str
-    text: Markup
-
-
-@dataclass(frozen=True, slots=True)
-class _ProcessRow:
-    name: str
-    command: str
-    output: tuple[str, ...]
-    ended: str
-    pid: str
-    seconds: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Scenario:
-    id: str
-    name: str
-    shows: str
-    look_at: str
-    kinds: tuple[str, ...]
-    verdict: str
-    counterexample: bool
-    cells: tuple[_Cell, ...]
-    problems: tuple[str, ...]
-    picture: Markup
-    closing: tuple[str, ...]
-    doubts: tuple[str, ...]
-    story: tuple[_Row, ...]
-    story_left_out: int
-    folder: str
-    files: tuple[_File, ...]
-    processes: tuple[_ProcessRow, ...]
-    processes_left_out: int
-    run_again: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Section:
-    id: str
-    name: str
-    title: str
-    introduction: str
-    scenarios: tuple[_Scenario, ...]
-    totals: str
 
 
 @cache
@@ -148,7 +85,7 @@ def render(archive: Archive, at: Path) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def _page(archive: Archive, scenarios: Sequence[tuple[ScenarioEvidence, _Scenario]]) -> Mapping[str, Any]:
+def _page(archive: Archive, scenarios: Sequence[tuple[ScenarioEvidence, ScenarioView]]) -> Mapping[str, Any]:
     sections = [
         _section(name, number, list(members))
         for number, (name, members) in enumerate(groupby(scenarios, key=lambda pair: pair[0].section))
@@ -215,7 +152,7 @@ def _sqlite(told: object) -> str:
     return f"{told.get('version')} of {told.get('package')}, journal mode {told.get('journal_mode')}"
 
 
-def _section(name: str, number: int, members: Sequence[tuple[ScenarioEvidence, _Scenario]]) -> _Section:
+def _section(name: str, number: int, members: Sequence[tuple[ScenarioEvidence, ScenarioView]]) -> SectionView:
     processes = sum(len(evidence.processes) for evidence, _ in members)
     requests = sum(evidence.counts.arrivals for evidence, _ in members if evidence.counts)
     counter = sum(each.counterexample for _, each in members)
@@ -225,10 +162,10 @@ def _section(name: str, number: int, members: Sequence[tuple[ScenarioEvidence, _
     )
     shown = plain(name, 80)
     scenarios = tuple(each for _, each in members)
-    return _Section(f"section-{number}", shown, shown.capitalize(), SECTIONS.get(name, ""), scenarios, totals)
+    return SectionView(f"section-{number}", shown, shown.capitalize(), SECTIONS.get(name, ""), scenarios, totals)
 
 
-def _scenarios(archive: Archive, at: Path) -> list[tuple[ScenarioEvidence, _Scenario]]:
+def _scenarios(archive: Archive, at: Path) -> list[tuple[ScenarioEvidence, ScenarioView]]:
     inside = at.resolve().parent == archive.folder.resolve()
     found, used = [], set[str]()
     for number, evidence in enumerate(archive.scenarios):
@@ -238,12 +175,12 @@ def _scenarios(archive: Archive, at: Path) -> list[tuple[ScenarioEvidence, _Scen
     return found
 
 
-def _scenario(evidence: ScenarioEvidence, identity: str, *, inside: bool) -> _Scenario:
+def _scenario(evidence: ScenarioEvidence, identity: str, *, inside: bool) -> ScenarioView:
     story = tell(evidence)
     name = plain(evidence.name, 120)
     picture = svg.picture(diagram.draw(story), f"Sequence diagram of {name}. The same story stands below in sentences.")
     rows = list(_story(story))
-    return _Scenario(
+    return ScenarioView(
         id=identity,
         name=name,
         shows=plain(evidence.shows),
@@ -266,42 +203,42 @@ def _scenario(evidence: ScenarioEvidence, identity: str, *, inside: bool) -> _Sc
     )
 
 
-def _cells(evidence: ScenarioEvidence) -> tuple[_Cell, ...]:
+def _cells(evidence: ScenarioEvidence) -> tuple[Cell, ...]:
     found = evidence.counts.values() if evidence.counts else (None,) * len(COUNTED)
     expected = evidence.expected.values() if evidence.expected else (None,) * len(COUNTED)
     return tuple(
-        _Cell("?" if value is None else str(value), "?" if wanted is None else str(wanted), value != wanted)
+        Cell("?" if value is None else str(value), "?" if wanted is None else str(wanted), value != wanted)
         for value, wanted in zip(found, expected, strict=True)
     )
 
 
-def _story(story: Story) -> list[_Row]:
+def _story(story: Story) -> list[SentenceRow]:
     rows, before = [], (0, 0, 0, 0)
     for row in story.rows():
         now = row[-1].counts.values()
         counts = "" if now == before else " ".join(f"{name}{value}" for name, value in zip("ERHA", now, strict=True))
-        rows.append(_Row(counts and f"[{counts}]", " ".join(event.sentence for event in row)))
+        rows.append(SentenceRow(counts and f"[{counts}]", " ".join(event.sentence for event in row)))
         before = now
     return rows
 
 
-def _files(evidence: ScenarioEvidence) -> list[_File]:
+def _files(evidence: ScenarioEvidence) -> list[FileText]:
     found = [_journal(journal) for journal in evidence.journals.values()]
     for path, content in evidence.small_files.items():
-        found.append(_File(plain(path), "", Markup(escape(content, quote=False))))  # noqa: S704 - escaped
+        found.append(FileText(plain(path), "", Markup(escape(content, quote=False))))  # noqa: S704 - escaped
     return found
 
 
-def _journal(journal: JournalFile) -> _File:
+def _journal(journal: JournalFile) -> FileText:
     shown = [f"{line.number} {line.shown}" for line in journal.lines[:MAX_LINES]]
     left_out = len(journal.lines) - len(shown) + journal.left_out
     if left_out:
         shown.append(f"… {left_out} more lines")
     size = f"{counted(len(journal.lines) + journal.left_out, 'record')}, {journal.size:,} bytes"
-    return _File(plain(journal.path), size, Markup(escape("\n".join(shown), quote=False)))  # noqa: S704 - escaped
+    return FileText(plain(journal.path), size, Markup(escape("\n".join(shown), quote=False)))  # noqa: S704 - escaped
 
 
-def _process(process: Process) -> _ProcessRow:
+def _process(process: Process) -> ProcessRow:
     armed = " ".join(f"{name}={value}" for name, value in process.environment.items())
     ended = process.signal or f"exit {process.exit_code}"
     by = {"itself": "", "stop": " (SIGTERM)", "kill": " (by a step)", "harness": " (by the harness)"}.get(process.ended_by, "")
@@ -310,4 +247,4 @@ def _process(process: Process) -> _ProcessRow:
     output = tuple(plain(line, 300) for text in (process.stdout, process.stderr) for line in text.splitlines()[:5])
     name = f"{plain(process.name, 80)}, {process.incarnation}; step {process.step}"
     command = f"{plain(armed, 200)} {plain(process.command, 1000)}".strip()
-    return _ProcessRow(name, command, output, f"{label(ended)}{by}", str(process.pid), seconds)
+    return ProcessRow(name, command, output, f"{label(ended)}{by}", str(process.pid), seconds)
