@@ -3,6 +3,7 @@
     python run.py --out DIR            the whole study into a new directory
     python run.py list                 the scenarios with their expected counts
     python run.py points               the fault points that can be armed
+    python run.py report DIR           the page of an archive again, and its pictures as files
 
 Exit codes: 0 everything as expected, 1 something is not, 2 bad usage, 3 interrupted or incomplete.
 """
@@ -33,9 +34,10 @@ from outbox.errors import BadInput, Halt23Error, say
 from scenarios.catalogue import PROTOCOL_VERSION, SCENARIOS
 from scenarios.engine.study import StudyOptions, run_study
 from scenarios.model import protocol_sha256
+from scenarios.report import command as pictures
 from scenarios.selection import select
 
-SUBCOMMANDS = ("list", "points")
+SUBCOMMANDS = ("list", "points", "report")
 
 
 def study(arguments: argparse.Namespace) -> int:
@@ -53,6 +55,7 @@ def study(arguments: argparse.Namespace) -> int:
         f"{result.wall_seconds:.2f} s; tables in {arguments.out / 'tables.md'}"
     )
     print(f"Now let the audit count again: python audit/audit.py {arguments.out}")
+    print(f"And look at it in a browser: {arguments.out / 'report.html'}")
     return 1 if result.problems else 0
 
 
@@ -89,12 +92,20 @@ def list_points(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def report(arguments: argparse.Namespace) -> int:
+    """Draw the page of an archive again, or its pictures as files. Nothing is overwritten."""
+    page = pictures.where(arguments.archive, arguments.out, pictures=bool(arguments.svg or arguments.mermaid))
+    for line in pictures.write(arguments.archive, pictures.Wanted(page, arguments.svg, arguments.mermaid)):
+        print(f"written: {line}")
+    return 0
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line. Without a subcommand it is the study's."""
     top = argparse.ArgumentParser(
         prog="run.py",
         description="A crash-injection study of message delivery: local durability is not remote exactly-once.",
-        epilog="Other commands: run.py list [--json], run.py points [--json]. Then: python audit/audit.py DIR",
+        epilog="Other commands: run.py list [--json], run.py points [--json], run.py report DIR. Then: audit/audit.py DIR",
     )
     top.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new directory for the evidence")
     top.add_argument("--only", nargs="+", action="extend", default=[], metavar="GLOB", help="scenarios by name or section/name")
@@ -106,13 +117,19 @@ def parser() -> argparse.ArgumentParser:
 
 
 def subcommand_parser() -> argparse.ArgumentParser:
-    """The command line of the commands that only print."""
+    """The command line of the commands that run nothing."""
     top = argparse.ArgumentParser(prog="run.py")
     commands = top.add_subparsers(required=True)
     for name, function in (("list", list_scenarios), ("points", list_points)):
         command = commands.add_parser(name, description=function.__doc__)
         command.add_argument("--json", action="store_true", help="for machines")
         command.set_defaults(command=function)
+    command = commands.add_parser("report", description=report.__doc__)
+    command.add_argument("archive", type=Path, metavar="DIR", help="an archive that run.py made")
+    command.add_argument("--out", type=Path, metavar="FILE", help="a new file for the page (default: DIR/report.html)")
+    command.add_argument("--svg", type=Path, metavar="DIR", help="a new folder for a picture of each scenario as SVG")
+    command.add_argument("--mermaid", type=Path, metavar="DIR", help="a new folder for the same as Mermaid text")
+    command.set_defaults(command=report)
     return top
 
 

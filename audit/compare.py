@@ -19,7 +19,7 @@ from audit.files import Tree
 from audit.findings import Findings, plain, show
 from audit.inventory import CHECKOUT, is_checkout
 from audit.strict_json import Malformed, encode, parse_document
-from audit.volatile import VOLATILE
+from audit.volatile import DERIVED, VOLATILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _each_file(found: Comparison, sides: Sides, manifests: list[dict[str, Any]])
     found.scenarios = len(sides.common)
     first, second = (tree.sizes for tree in sides.trees)
     for name in sorted({*first, *second}):
-        if sides.of_one_side(name):
+        if sides.of_one_side(name) or name in DERIVED:
             continue
         if name not in first or name not in second:
             sides.add(*sides.split(name), f"the file is only in {sides.name(0 if name in first else 1)}")

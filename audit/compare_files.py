@@ -9,7 +9,7 @@ from __future__ import annotations
 from audit.findings import Finding, plain, show
 from audit.strict_json import Malformed, parse
 from audit.unlike import DIFFER, FIRST_ONLY, ORDER, Item, unlike, words
-from audit.volatile import VOLATILE, VOLATILE_HASHES
+from audit.volatile import DERIVED, VOLATILE, VOLATILE_HASHES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,8 +70,10 @@ class Sides:
 
 def documents(sides: Sides, name: str, first: dict[str, Any], second: dict[str, Any]) -> None:
     """Two JSON documents, all but their volatile members."""
-    if name == "manifest.json" and sides.partial:
-        first, second = _common(first, sides), _common(second, sides)
+    if name == "manifest.json":
+        first, second = _listing_evidence(first), _listing_evidence(second)
+        if sides.partial:
+            first, second = _common(first, sides), _common(second, sides)
     for each in unlike(first, second, _passed_over(name, sides)):
         path = each.path
         item = next((part for part in path if isinstance(part, Item)), None)
@@ -102,6 +104,14 @@ def _tell(sides: Sides, each: Difference, subject: str, place: str) -> None:
     else:
         side, value = (0, each.first) if each.how == FIRST_ONLY else (1, each.second)
         sides.add(subject, place, f"is only in {sides.name(side)}: {show(value)}")
+
+
+def _listing_evidence(manifest: dict[str, Any]) -> dict[str, Any]:
+    """A manifest without its entries of derived files, which one archive may have and another not."""
+    files = manifest.get("files")
+    if type(files) is not dict:
+        return manifest
+    return {**manifest, "files": {name: value for name, value in files.items() if name not in DERIVED}}
 
 
 def _common(manifest: dict[str, Any], sides: Sides) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import os
 from audit.files import Unreadable, hash_source
 from audit.findings import plain, show
 from audit.shapes import COUNT, SHA, holds, in_order
+from audit.volatile import DERIVED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,16 +30,16 @@ def check_files(tree: Tree, listed: dict[str, Any], expected: set[str], findings
     """Disk, manifest and scenarios name the same files; size and hash are the listed ones."""
     in_order(listed, sorted(listed), findings.about(MANIFEST), "files")
     for name in sorted(tree.sizes):
-        if name not in expected and name != MANIFEST:
+        if name not in expected and name != MANIFEST and name not in DERIVED:
             findings.add(plain(name), "", "is an extra file: no process of the selected scenarios leaves it")
         if name not in tree.digests:
             tree.read(name)
-        if name != MANIFEST:
+        if name != MANIFEST and (name in listed or name not in DERIVED):
             _listed(name, listed, tree, findings)
     for name in listed:
         if name not in tree.sizes:
             findings.add(plain(name), "", "is listed in manifest.json, but the file is missing")
-        if name not in expected:
+        if name not in expected and name not in DERIVED:
             findings.add(MANIFEST, f"files {show(name)}", "is listed, but no process of the selected scenarios leaves it")
     for name in sorted(expected - tree.sizes.keys()):
         if name not in listed:

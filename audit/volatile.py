@@ -30,6 +30,9 @@ SMALLEST_PORT = 10_000
 """The sizes of messages count the digits of a port, so the study takes none of fewer than five."""
 VOLATILE_HASHES = ("processes.json",)
 """The files whose size and hash in the manifest do so too."""
+DERIVED = ("report.html",)
+"""Files that are made from the others, for people, and hold nothing of their own: an archive may have them or not. Where the
+manifest lists one it is held to that, as any file; no two archives need to have the same."""
 
 
 def check_ports(case: Case) -> None:

@@ -27,7 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 RUN_SECONDS = 900
 ASK_SECONDS = 60
-DEPENDENCIES = "import sys, aiohttp, psutil, rich, yarl; print('.'.join(map(str, sys.version_info[:3])))"
+DEPENDENCIES = "import sys, aiohttp, jinja2, psutil, rich, yarl; print('.'.join(map(str, sys.version_info[:3])))"
 NOT_EQUAL, BAD_USAGE = 1, 2
 
 

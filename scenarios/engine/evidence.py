@@ -1,4 +1,4 @@
-"""Writes what a run leaves: `processes.json`, `results.json`, `tables.md`, and `manifest.json` last.
+"""Writes what a run leaves: `processes.json`, `results.json`, `tables.md`, `report.html`, and `manifest.json` last.
 
 The formats are those of evidence/README.md. A manifest appears complete or not at all: it is written under another name, synced
 and renamed, so that a run that dies before leaves a directory that nobody can take for evidence.
@@ -15,7 +15,7 @@ from typing import Any
 from scenarios.catalogue import PROTOCOL_VERSION, SCENARIOS, SECTIONS
 from scenarios.engine.runner import ScenarioResult
 from scenarios.model import Scenario, catalogue_data, protocol_sha256
-from scenarios.report import tables
+from scenarios.report import archive, page, tables
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -44,7 +44,10 @@ def write(
     _write_json(out / "processes.json", _processes(results, facts.clock_zero))
     _write_json(out / "results.json", _results(results))
     (out / "tables.md").write_text(tables.render(results, dict(SECTIONS)), encoding="utf-8", newline="\n")
-    _write_last(out / MANIFEST, _manifest(out, selected, sources, facts))
+    manifest = _manifest(selected, sources, facts)
+    at = out / archive.PAGE
+    at.write_bytes(page.render(archive.read(out, manifest), at))
+    _write_last(out / MANIFEST, {**manifest, "files": _files(out)})
 
 
 def _processes(results: Sequence[ScenarioResult], clock_zero: float) -> dict[str, Any]:
@@ -87,7 +90,7 @@ def _verdict(failed: bool) -> str:
     return "FAIL" if failed else "PASS"
 
 
-def _manifest(out: Path, selected: Sequence[Scenario], sources: Mapping[str, str], facts: RunFacts) -> dict[str, Any]:
+def _manifest(selected: Sequence[Scenario], sources: Mapping[str, str], facts: RunFacts) -> dict[str, Any]:
     return {
         "format": "halt23.evidence",
         "format_version": FORMAT_VERSION,
@@ -109,8 +112,11 @@ def _manifest(out: Path, selected: Sequence[Scenario], sources: Mapping[str, str
             **facts.provenance,
         },
         "sources": dict(sources),
-        "files": {path.relative_to(out).as_posix(): _file(path) for path in sorted(out.rglob("*")) if path.is_file()},
     }
+
+
+def _files(out: Path) -> dict[str, Any]:
+    return {path.relative_to(out).as_posix(): _file(path) for path in sorted(out.rglob("*")) if path.is_file()}
 
 
 def _file(path: Path) -> dict[str, Any]:

@@ -13,7 +13,18 @@ import psutil
 from outbox.sqlite_choice import choose
 
 # As in pyproject.toml: a bare checkout that was never installed has no metadata to ask.
-DIRECT = ("aiohttp", "aiosqlite", "psutil", "psycopg", "pysqlite3", "rich", "sqlalchemy", "yarl")
+DIRECT = (
+    "aiohttp",
+    "aiosqlite",
+    "jinja2",
+    "markupsafe",
+    "psutil",
+    "psycopg",
+    "pysqlite3",
+    "rich",
+    "sqlalchemy",
+    "yarl",
+)
 GIT_SECONDS = 10.0
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 

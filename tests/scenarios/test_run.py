@@ -62,7 +62,7 @@ def left_by(program: Program, *, keeps_keys: bool) -> set[str]:
 
 def layout() -> set[str]:
     """The files that evidence/README.md promises for the whole catalogue."""
-    expected = {"manifest.json", "processes.json", "results.json", "tables.md"}
+    expected = {"manifest.json", "processes.json", "results.json", "tables.md", "report.html"}
     for scenario in SCENARIOS:
         left: set[str] = set()
         for program in programs(scenario.steps):

@@ -1,0 +1,212 @@
+"""Reads an archive for those who look at it: frozen values, whatever the files hold.
+
+Nothing is judged here; the audit does that. A file that is missing or no JSON document is an error that names it, everything
+below that is taken as it comes: a member of another type counts as absent, a line that is no record is kept as a line. No
+link is followed, and what is read of one file is bounded. The format is that of evidence/README.md.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from outbox.errors import BadInput
+from outbox.files import open_regular
+from scenarios.report.facts import COUNTED, Archive, CheckFound, JournalFile, Line, Process, ScenarioEvidence, Tally
+from scenarios.report.words import MAX_LINE, number_of, plain, short_hashes, shown_json, text_of
+
+MAX_FILE_BYTES = 64 * 1024 * 1024
+MAX_LINES = 20_000
+MAX_SMALL_BYTES = 4096
+MANIFEST, PROCESSES, RESULTS, PAGE = "manifest.json", "processes.json", "results.json", "report.html"
+CHECKPOINTS = "checkpoints"
+_CHAIN = len('{"sha256":"","previous":"",') + 128  # what stands in a line before its own content
+
+
+def read(folder: Path, manifest: Mapping[str, Any] | None = None) -> Archive:
+    """Read the archive `folder`; `manifest` stands for the file while a run is being written.
+
+    Raises BadInput where there is no finished archive or where one of its documents cannot be read.
+    """
+    if manifest is None:
+        _hold_finished(folder)
+        manifest = _document(folder / MANIFEST)
+    results, processes = _document(folder / RESULTS), _document(folder / PROCESSES)
+    by_scenario: dict[str, list[Process]] = {}
+    for each in _mappings(processes.get("processes")):
+        by_scenario.setdefault(text_of(each, "scenario"), []).append(_process(each))
+    told = {text_of(each, "scenario"): each for each in _mappings(results.get("scenarios"))}
+    protocol, selection = _mapping(manifest.get("protocol")), _mapping(manifest.get("selection"))
+    plans = _mappings(protocol.get("scenarios"))
+    paths = [f"{text_of(plan, 'section')}/{text_of(plan, 'name')}" for plan in plans]
+    return Archive(
+        folder=folder,
+        run=_mapping(manifest.get("run")),
+        protocol_version=number_of(protocol, "version"),
+        protocol_sha256=text_of(protocol, "sha256"),
+        complete=selection.get("complete") is True,
+        verdict=text_of(results, "verdict"),
+        totals=_mapping(results.get("totals")),
+        scenarios=tuple(
+            _scenario(folder, plan, told.get(path, {}), by_scenario.get(path, []))
+            for plan, path in zip(plans, paths, strict=True)
+        ),
+    )
+
+
+def _hold_finished(folder: Path) -> None:
+    if not folder.is_dir():
+        raise BadInput(f"{folder}: there is no such directory; name an archive that run.py --out made")
+    if (folder / MANIFEST).exists():
+        return
+    if any((folder / name).exists() for name in ("scenarios", PROCESSES, RESULTS)):
+        raise BadInput(
+            f"{folder} is an interrupted run: it has no {MANIFEST}, so it is no evidence; run again into a new directory"
+        )
+    raise BadInput(f"{folder} is no archive: it has no {MANIFEST}; make one with: python run.py --out DIR")
+
+
+def _document(path: Path) -> Mapping[str, Any]:
+    try:
+        content = _bytes(path, MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        raise BadInput(f"{path}: there is no such file; an archive that run.py finished has it") from None
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from error
+    if len(content) > MAX_FILE_BYTES:
+        raise BadInput(f"{path}: is larger than the {MAX_FILE_BYTES:,} bytes that are read of one file")
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path}: is no JSON document: {plain(error)}") from None
+    if not isinstance(value, dict):
+        raise BadInput(f"{path}: is not what evidence/README.md describes: it holds no object")
+    return value
+
+
+def _bytes(path: Path, limit: int) -> bytes:
+    with open(open_regular(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:  # noqa: PTH123 - an open descriptor, not a path
+        return file.read(limit)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _mappings(value: object) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
+
+
+def _tally(value: object) -> Tally | None:
+    numbers = [number_of(_mapping(value), name) for name in COUNTED]
+    return None if None in numbers else Tally(*(each or 0 for each in numbers))
+
+
+def _fault(value: object) -> tuple[str, int] | None:
+    point, occurrence = _mapping(value).get("point"), number_of(_mapping(value), "occurrence")
+    return (point, occurrence) if isinstance(point, str) and occurrence is not None else None
+
+
+def _seconds(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12 else None
+
+
+def _process(data: Mapping[str, Any]) -> Process:
+    command = _texts(data.get("command"))
+    known = len(command) > 2 and command[1] == "-m"
+    return Process(
+        name=text_of(data, "process"),
+        incarnation=number_of(data, "incarnation") or 0,
+        step=number_of(data, "step") or 0,
+        module=command[2] if known else "",
+        arguments=command[3:] if known else (),
+        command=" ".join(command),
+        environment=_mapping(data.get("environment")),
+        fault=_fault(data.get("fault")),
+        pause=_fault(data.get("pause")),
+        exit_code=number_of(data, "exit_code"),
+        signal=data["signal"] if isinstance(data.get("signal"), str) else None,
+        ended_by=text_of(data, "ended_by"),
+        stdout=text_of(data, "stdout"),
+        stderr=text_of(data, "stderr"),
+        pid=number_of(data, "pid"),
+        started_seconds=_seconds(data.get("started_seconds")),
+        ended_seconds=_seconds(data.get("ended_seconds")),
+    )
+
+
+def _scenario(folder: Path, plan: Mapping[str, Any], told: Mapping[str, Any], processes: Sequence[Process]) -> ScenarioEvidence:
+    section, name = text_of(plan, "section"), text_of(plan, "name")
+    journals, small = _files(folder, section, name)
+    return ScenarioEvidence(
+        section=section,
+        name=name,
+        shows=text_of(plan, "shows"),
+        look_at=text_of(plan, "look_at"),
+        counterexample=plan.get("counterexample") is True,
+        steps=tuple(_mappings(plan.get("steps"))),
+        expected=_tally(plan.get("expected")),
+        counts=_tally(told.get("counts")),
+        checks=tuple(CheckFound(text_of(each, "name"), _tally(each.get("counts"))) for each in _mappings(told.get("checks"))),
+        problems=_texts(told.get("problems")),
+        verdict=text_of(told, "verdict") or "UNKNOWN",
+        processes=tuple(processes),
+        journals=journals,
+        small_files=small,
+    )
+
+
+def _files(folder: Path, section: str, name: str) -> tuple[dict[str, JournalFile], dict[str, str]]:
+    """The journals of a scenario and its small files, by path below it; the copies of check steps are left out."""
+    journals: dict[str, JournalFile] = {}
+    small: dict[str, str] = {}
+    if {section, name} & {"", ".", ".."} or any("/" in part or "\0" in part for part in (section, name)):
+        return journals, small  # no folder of this archive can be meant
+    for relative, path in sorted(_walk(folder / "scenarios" / section / name)):
+        try:
+            if relative.endswith(".jsonl"):
+                journals[relative] = _journal(relative, path)
+            elif not relative.endswith(".lock"):
+                small[relative] = plain(_bytes(path, MAX_SMALL_BYTES).decode("utf-8", "backslashreplace"))
+        except OSError as error:
+            small[relative] = f"cannot be read: {error.strerror}"
+    return journals, small
+
+
+def _walk(top: Path) -> Iterator[tuple[str, Path]]:
+    for directory, folders, names in os.walk(top):
+        if Path(directory) == top and CHECKPOINTS in folders:
+            folders.remove(CHECKPOINTS)
+        for each in names:
+            path = Path(directory, each)
+            yield path.relative_to(top).as_posix(), path
+
+
+def _journal(relative: str, path: Path) -> JournalFile:
+    content = _bytes(path, MAX_FILE_BYTES)
+    rows = content.split(b"\n")
+    if not rows[-1]:
+        rows.pop()
+    lines = tuple(_line(number, row) for number, row in enumerate(rows[:MAX_LINES], 1))
+    return JournalFile(relative, path.stem, len(content), lines, max(0, len(rows) - MAX_LINES))
+
+
+def _line(number: int, row: bytes) -> Line:
+    text = row.decode("utf-8", "backslashreplace")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict) or not isinstance(value.get("data"), dict):
+        return Line(number, "", "", {}, plain(text, MAX_LINE))
+    content = value["data"]
+    if len(text) > MAX_LINE or not text.isprintable() or '","sequence":' not in text[_CHAIN - 4 : _CHAIN + 12]:
+        shown = shown_json({key: each for key, each in value.items() if key not in ("sha256", "previous", "sequence")})
+    else:
+        shown = short_hashes(f"{{{text[text.index(',', _CHAIN) + 1 :]}")
+    return Line(number, text_of(value, "type"), text_of(value, "id"), content, shown)

@@ -1,0 +1,283 @@
+"""Tells a scenario as an ordered story: its steps in order, and for each process what it did, by cause.
+
+The steps give the order in which processes were started, stopped and looked at; `senders` and `servers` replay what each
+program does in between; `scene` holds the state. Requests that were made at the same time stand in the order of the arrivals'
+journal. The story does not judge: whether the records agree is the audit's work. Where it cannot place a record it says so
+and goes on.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from outbox.faults import HALT_EXIT_CODE
+from receivers.arrivals import ARRIVALS
+from scenarios.client import REQUESTS
+from scenarios.prefixes import PREFIXES
+from scenarios.report import senders, servers
+from scenarios.report.events import Kind, Story, Trait
+from scenarios.report.facts import Line, ScenarioEvidence
+from scenarios.report.scene import Absent, Actor, Halted, Replay, Scene, capital
+from scenarios.report.servers import Request
+from scenarios.report.shelf import Cursor
+from scenarios.report.words import counted, label, plain, text_of
+
+UNFORESEEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+Step = Mapping[str, Any]
+# Exit codes of a process that ended before it did anything that is recorded.
+_TURNED_AWAY = {2: "bad input", 13: "lock held", 14: "damaged journal", 16: "the machine refused"}
+
+
+def tell(scenario: ScenarioEvidence) -> Story:
+    """The story of `scenario`. Never raises for what its files hold."""
+    return _Teller(scenario).tell()
+
+
+class _Teller:
+    def __init__(self, scenario: ScenarioEvidence) -> None:
+        self._scenario = scenario
+        self._scene = Scene(scenario)
+        self._owner: dict[int, Actor] = {}  # the paused process to the one whose replay it holds up
+
+    def tell(self) -> Story:
+        scene = self._scene
+        try:
+            self._walk()
+        except UNFORESEEN as error:
+            scene.doubt(f"What follows could not be told: {type(error).__name__}: {plain(error)}.")
+        scene.leftovers()
+        self._say_lost()
+        found = self._scenario.counts
+        if found is not None and found != scene.counts:
+            scene.doubt(f"results.json has other counts than this story comes to: {_words(found.values())}.")
+        lanes = tuple(actor.lane for actor in scene.actors)
+        return Story(self._scenario.path, lanes, tuple(scene.events), tuple(self._closing()))
+
+    def _walk(self) -> None:
+        scene = self._scene
+        started = max((process.step for process in self._scenario.processes), default=0)
+        failed = bool(self._scenario.problems)
+        for number, step in enumerate(self._scenario.steps, 1):
+            if failed and number > started:
+                break  # the scenario was given up; the problems say in which step
+            scene.shelf.step = number
+            do = step.get("do")
+            handler: Callable[[Step], None] | None = getattr(self, f"_do_{do}", None) if isinstance(do, str) else None
+            if handler is None:
+                scene.doubt(f"Step {number} is none that this story knows: {plain(do)}.")
+            else:
+                handler(step)
+        for actor in scene.actors:
+            if actor.running:
+                self._ended(actor)
+
+    # Steps that start something.
+
+    def _do_start(self, _step: Step) -> None:
+        for actor in self._started():
+            self._drive(actor, self._program(actor))
+
+    def _do_run(self, step: Step) -> None:
+        self._do_start(step)
+        for actor in self._scene.actors:
+            if actor.running and actor.process.step == self._scene.shelf.step:
+                self._ended(actor)
+
+    _do_begin = _do_start
+
+    def _started(self) -> list[Actor]:
+        step = self._scene.shelf.step
+        chosen = [process for process in self._scenario.processes if process.step == step]
+        return [self._scene.enter(process, joined=at > 0) for at, process in enumerate(chosen)]
+
+    def _program(self, actor: Actor) -> Replay[None]:
+        process = actor.process
+        programs: dict[str, Callable[[Scene, Actor], Replay[None]]] = {
+            "producer": senders.producer,
+            "dispatcher": senders.dispatcher,
+            "client": senders.client,
+            "receiver": servers.opening,
+            "relay": servers.opening,
+        }
+        if process.ended_by == "itself" and process.exit_code in _TURNED_AWAY:
+            return
+        if process.module == "scenarios.prefixes":
+            self._prefixes(actor)
+        elif actor.lane.role in programs:
+            yield from programs[actor.lane.role](self._scene, actor)
+
+    def _prefixes(self, actor: Actor) -> None:
+        cursor = self._scene.shelf.cursor(actor.folder(), PREFIXES.name)
+        lines = cursor.rest()
+        if lines:
+            words = f"{len(lines)} prefixes opened"
+            sentence = f"{capital(actor.name)} opens a journal that ends after each byte of its last record"
+            sentence += f", and records {counted(len(lines), 'finding')}."
+            self._scene.emit(Kind.RECORD, words, sentence, actor, refs=[cursor.ref(line) for line in lines])
+
+    def _drive(self, actor: Actor, replay: Replay[None]) -> None:
+        """Let a replay go on to its end, or until the process (or the one it waits for) pauses."""
+        try:
+            next(replay)
+        except StopIteration:
+            if actor.lane.role not in ("receiver", "relay"):
+                self._ended(actor)
+        except Halted as halt:
+            self._scene.halted(halt.actor)
+        except Absent as absence:
+            if actor.process.signal is None:
+                self._scene.doubt(str(absence))
+            if actor.lane.role not in ("receiver", "relay"):
+                self._ended(actor)
+        else:
+            actor.suspended = replay
+
+    def _do_together(self, _step: Step) -> None:
+        actors = self._started()
+        if any(actor.lane.role != "client" for actor in actors):
+            for actor in actors:
+                self._drive(actor, self._program(actor))
+            return
+        crowd = self._crowd(actors)
+        for actor in actors[:1]:
+            self._drive(actor, crowd)
+        for actor in actors:
+            self._ended(actor)
+
+    def _crowd(self, actors: list[Actor]) -> Replay[None]:
+        """Bare clients at the same time: what the receiver did, in the order of its log."""
+        scene = self._scene
+        waiting: dict[str, tuple[Actor, Cursor, str]] = {}
+        for at, actor in enumerate(actors):
+            requests = scene.shelf.cursor(actor.folder(), REQUESTS.name)
+            line = yield from senders.client_request(scene, actor, requests, joined=at > 0)
+            waiting[actor.process.name] = (actor, requests, text_of(line.data, "key"))
+        server = scene.running(servers.target(actors[0]))
+        if server is None:
+            return
+        arrivals = scene.shelf.cursor(server.folder(), ARRIVALS.name)
+        open_arrivals: dict[str, tuple[Line, str]] = {}
+        while line_next := arrivals.peek():
+            sender = text_of(line_next.data, "sender")
+            if line_next.type == "arrival" and sender in waiting:
+                actor, _requests, key = waiting[sender]
+                request = Request(key, key, None, sender, "POST")
+                scene.emit(Kind.MESSAGE, "POST", f"The request of {actor.name} reaches {server.name}.", actor, to=server)
+                open_arrivals[line_next.id] = ((yield from servers.arrive(scene, server, arrivals, request)), sender)
+            elif line_next.type == "answer" and line_next.id in open_arrivals:
+                arrival, sender = open_arrivals.pop(line_next.id)
+                actor, requests, key = waiting.pop(sender)
+                answer = yield from servers.answer_of(scene, server, arrivals, arrival, key)
+                servers.respond(scene, server, actor, answer)
+                yield from senders.client_result(scene, actor, requests, joined=True)
+                self._ended(actor, joined=True)
+            else:
+                return
+
+    # Steps that end or hold something.
+
+    def _do_stop(self, step: Step) -> None:
+        actor = self._scene.latest(text_of(step, "process"))
+        if actor is not None and actor.running:
+            self._ended(actor)
+
+    _do_kill = _do_stop
+    _do_await = _do_stop
+
+    def _ended(self, actor: Actor, *, joined: bool = False) -> None:
+        """The end of a process, as the kernel told it."""
+        if not actor.running:
+            return
+        actor.running, actor.suspended = False, None
+        process = actor.process
+        if process.signal is not None:
+            by = "the harness" if process.ended_by == "harness" else "a step"
+            words, sentence = (
+                plain(process.signal, 20),
+                f"{capital(actor.name)} is ended by {by} with {plain(process.signal, 20)}.",
+            )
+            self._scene.emit(Kind.END, words, sentence, actor, traits=[Trait.KILLED], joined=joined)
+            return
+        if process.exit_code == HALT_EXIT_CODE and process.fault:
+            place = f"{plain(process.fault[0])}#{process.fault[1]}"
+            halted = f"{capital(actor.name)} ended with exit code {HALT_EXIT_CODE}"
+            self._scene.doubt(f"{halted}, but this story did not pass {place}.")
+        why = actor.remark or (_TURNED_AWAY.get(process.exit_code or 0) if process.ended_by == "itself" else None)
+        how = "is stopped (SIGTERM) and ends" if process.ended_by == "stop" else "ends"
+        words = f"exit {process.exit_code}{f': {why}' if why else ''}"
+        sentence = f"{capital(actor.name)} {how} with exit code {process.exit_code}{f' ({why})' if why else ''}."
+        traits = [Trait.REFUSED] if process.exit_code else []
+        self._scene.emit(Kind.END, words, sentence, actor, traits=traits, joined=joined)
+
+    def _do_await_paused(self, step: Step) -> None:
+        actor = self._scene.latest(text_of(step, "process"))
+        paused = any(event.kind is Kind.PAUSE and actor and event.lane == actor.number for event in self._scene.events)
+        if not paused:
+            self._scene.doubt(f"A step waits for the pause of {plain(step.get('process'))}, which this story did not see.")
+
+    def _do_resume(self, step: Step) -> None:
+        actor = self._scene.latest(text_of(step, "process"))
+        if actor is None:
+            return
+        self._scene.emit(Kind.RESUME, "goes on (SIGCONT)", f"{capital(actor.name)} goes on (SIGCONT).", actor)
+        for held in self._scene.actors:
+            replay, held.suspended = held.suspended, None
+            if replay is not None:
+                self._drive(held, replay)
+
+    # Steps of the harness itself.
+
+    def _do_write(self, step: Step) -> None:
+        path, content = plain(step.get("path"), 60), plain(step.get("content"), 60)
+        self._scene.emit(Kind.FILE, f"{path} := {content}", f"The scenario writes {content} into the file {path}.")
+
+    def _do_flip(self, step: Step) -> None:
+        path, offset = plain(step.get("path"), 60), plain(step.get("offset"), 20)
+        self._scene.emit(
+            Kind.FILE, f"{path}: bit flipped at byte {offset}", f"The scenario flips a bit of {path} at byte {offset}."
+        )
+
+    def _do_move(self, step: Step) -> None:
+        path, to = plain(step.get("path"), 60), plain(step.get("to"), 60)
+        self._scene.emit(
+            Kind.FILE, f"{path}/ becomes {to}/", f"The scenario renames {path}/ to {to}/: it is lost to its owner."
+        )
+
+    def _do_check(self, step: Step) -> None:
+        name = text_of(step, "name")
+        here = _words(self._scene.counts.values())
+        short = " ".join(f"{letter} {value}" for letter, value in zip("ERHA", self._scene.counts.values(), strict=True))
+        self._scene.emit(Kind.CHECK, f"CHECKPOINT {label(name)}: {short}", f"Checkpoint {plain(name)}: by now {here}.")
+        found = next((check.counts for check in self._scenario.checks if check.name == name), None)
+        if found is not None and found != self._scene.counts:
+            self._scene.doubt(f"results.json has other counts for checkpoint {plain(name)}: {_words(found.values())}.")
+
+    def _lost(self) -> list[str]:
+        """The operations with a receipt and no effect. Where something could not be placed nothing is called lost."""
+        scene = self._scene
+        if any(event.kind is Kind.DOUBT for event in scene.events):
+            return []
+        return sorted(operation for operation in scene.settled if not scene.effects[operation])
+
+    def _say_lost(self) -> None:
+        scene = self._scene
+        told = {event.label for event in scene.events if event.kind is Kind.MOMENT}
+        if self._lost() and not told:
+            sentence = "The sender holds a receipt, the receiver did nothing, and no later pass will send."
+            scene.emit(Kind.MOMENT, "A receipt and no effect: lost", sentence, traits=[Trait.LOST])
+
+    def _closing(self) -> list[str]:
+        scene = self._scene
+        closing = [f"At the end: {_words(scene.counts.values())}."]
+        for operation, done in sorted(scene.effects.items()):
+            if done > 1:
+                closing.append(f"The operation {plain(operation)} was applied {done} times.")
+        lost = "has a receipt and no effect: it is lost, and nobody will send it."
+        return [*closing, *(f"The operation {plain(operation)} {lost}" for operation in self._lost())]
+
+
+def _words(values: tuple[int, int, int, int]) -> str:
+    effects, receipts, history, arrivals = values
+    return (
+        f"{counted(effects, 'effect')}, {counted(receipts, 'receipt')}, {counted(history, 'complete history record')}, "
+        f"{counted(arrivals, 'arrival')}"
+    )
