@@ -197,7 +197,12 @@ def _as_json(reports: list[Report], problems: list[str], worst: int) -> list[str
                 "totals": report.totals,
                 "catalogue": report.catalogue,
                 "findings": [
-                    {"subject": finding.subject, "place": finding.place, "sentence": finding.sentence}
+                    {
+                        "subject": finding.subject,
+                        "place": finding.place,
+                        "sentence": finding.sentence,
+                        "first_illegal_step": finding.first_at or None,
+                    }
                     for finding in report.findings
                 ],
                 "findings_left_out": report.left_out,

@@ -123,7 +123,7 @@ def _meanings() -> list[str]:
 def _numbers(kept: Kept) -> dict[str, str | int]:
     """The numbers of one archive, by the words of `WALK` and `RECORDS`."""
     manifest, cases, sizes = kept.manifest, kept.cases, kept.tree.sizes
-    journals = [journal for case in cases for store in case.stores.values() for journal in store.journals.values()]
+    tallies = [case.tally for case in cases if case.tally is not None]
     steps = [step for case in cases for step in case.plan["steps"]]
     ran = [process for case in cases for process in case.processes]
     halted = [process for process in ran if process["exit_code"] == HALTED]
@@ -143,13 +143,13 @@ def _numbers(kept: Kept) -> dict[str, str | int]:
         "points": _count(len(points), "fault point"),
         "killed": sum(process["signal"] is not None for process in ran),
         "paused": sum(process["pause"] is not None for process in ran),
-        "journals": _count(len(journals), "journal"),
-        "records": _count(sum(len(journal.ends) for journal in journals), "record"),
-        "torn": _count(sum(bool(journal.tail) for journal in journals), "torn tail"),
+        "journals": _count(sum(tally.journals for tally in tallies), "journal"),
+        "records": _count(sum(tally.lines for tally in tallies), "record"),
+        "torn": _count(sum(tally.torn for tally in tallies), "torn tail"),
         "checks": _count(sum(step["do"] == "check" for step in steps), "checkpoint"),
     }
     for word, (name, singular, plural) in RECORDS.items():
-        found[word] = _count(sum(len(journal.of(word)) for journal in journals if journal.name == name), singular, plural)
+        found[word] = _count(sum(tally.records.get((name, word), 0) for tally in tallies), singular, plural)
     for column, word in enumerate(("effects", "receipts", "completed", "arrivals")):
         found[word] = sum(case.counts()[column] for case in cases)
     return found

@@ -278,6 +278,32 @@ def test_the_files_of_the_manifest(judge: Audit, run: Path) -> None:
 SNIPPETS = [b'"', b"{", b"}", b"[", b"null", b"-1", b"1e400", b"\\u0000"]
 
 
+def _spoilt(judge: Audit, run: Path, name: str, at: int, cut: int, text: bytes, seal: bool) -> None:  # noqa: PLR0917
+    """Replace `cut` bytes of one file by others: a verdict, and never PASS for another journal."""
+    whole, manifest = (run / name).read_bytes(), (run / "manifest.json").read_bytes()
+    spoilt = whole[:at] + text + whole[at + cut :]
+    try:
+        (run / name).write_bytes(spoilt)
+        if seal and name != "manifest.json":
+            forge.reseal(run)
+        report = judge(run)
+        assert not any("foresaw" in str(finding) for finding in report.findings)
+        if name.endswith(".jsonl") or name == "dispatcher.lock":
+            assert report.verdict == ("PASS" if spoilt == whole else "FAIL")
+    finally:
+        (run / name).write_bytes(whole)
+        (run / "manifest.json").write_bytes(manifest)
+
+
+@pytest.mark.parametrize("text", [b"\0", b'"', b"{", b"\r"])
+def test_bytes_behind_the_end_of_each_file(judge: Audit, run: Path, text: bytes) -> None:
+    """What the next test found once: a zero byte behind the last line of a client's journal."""
+    names = [path.relative_to(run).as_posix() for path in sorted(run.rglob("*")) if path.is_file()]
+    assert any(name.endswith("client/requests.jsonl") for name in names)
+    for name in names:
+        _spoilt(judge, run, name, (run / name).stat().st_size, 0, text, True)
+
+
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_bytes_anywhere(
@@ -288,19 +314,8 @@ def test_any_bytes_anywhere(
     if not run.exists():
         archive.write(run)
     name = data.draw(st.sampled_from(sorted(p.relative_to(run).as_posix() for p in run.rglob("*") if p.is_file())))
-    whole, seal = (run / name).read_bytes(), (run / "manifest.json").read_bytes()
-    at = data.draw(st.integers(0, len(whole)))
-    cut = data.draw(st.sampled_from([0, 1, 2, 30, len(whole)]))
+    size = (run / name).stat().st_size
+    at = data.draw(st.integers(0, size) | st.just(size))
+    cut = data.draw(st.sampled_from([0, 1, 2, 30, size]))
     text = data.draw(st.one_of(st.binary(max_size=4), st.sampled_from(SNIPPETS)))
-    spoilt = whole[:at] + text + whole[at + cut :]
-    try:
-        (run / name).write_bytes(spoilt)
-        if name != "manifest.json" and data.draw(st.booleans()):
-            forge.reseal(run)
-        report = judge(run)
-        assert not any("foresaw" in str(finding) for finding in report.findings)
-        if name.endswith(".jsonl") or name == "dispatcher.lock":
-            assert report.verdict == ("PASS" if spoilt == whole else "FAIL")
-    finally:
-        (run / name).write_bytes(whole)
-        (run / "manifest.json").write_bytes(seal)
+    _spoilt(judge, run, name, at, cut, text, data.draw(st.booleans()))
