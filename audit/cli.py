@@ -88,10 +88,11 @@ def _unusable(folder: str) -> str | None:
             return "there is no such directory"
         if not os.path.isdir(folder):
             return "is not a directory"
+        os.stat(os.path.join(folder, "."))  # what can be listed and not entered seems to hold nothing
         with os.scandir(folder):
             return CHECKOUT if is_checkout(folder) else None
     except (OSError, ValueError) as error:
-        return f"cannot be listed: {getattr(error, 'strerror', None) or 'not a path'}"
+        return f"cannot be listed and entered: {getattr(error, 'strerror', None) or 'not a path'}"
 
 
 def _is_archive(folder: str) -> bool:

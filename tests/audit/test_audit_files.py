@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import audit.files
+from audit import strict_json
+from audit.strict_json import MOST_VALUES
 from tests.audit import forge
 from tests.audit.conftest import Audit
 from tests.audit.play import study
@@ -115,6 +117,24 @@ def test_a_document_that_is_none(judge: Audit, run: Path, document: str, garbage
     text = sentences(judge, run)
     assert document in text
     assert sentence in text
+
+
+def test_too_many_values_are_not_read(judge: Audit, run: Path) -> None:
+    (run / "results.json").write_bytes(b'{"a":[' + b"[]," * MOST_VALUES + b"[]]}\n")
+    forge.reseal(run)
+    assert f"it has more than {MOST_VALUES} commas and opening brackets" in sentences(judge, run)
+    (run / "results.json").write_bytes(b'{"a":[' + b"0," * (MOST_VALUES - 2) + b"0]}\n")
+    forge.reseal(run)
+    assert "commas" not in sentences(judge, run)
+
+
+def test_too_little_memory_is_called_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def scan(text: str, at: int) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(strict_json, "_scan", scan)
+    with pytest.raises(strict_json.Malformed, match="there is not enough memory to read it"):
+        strict_json.parse(b"{}")
 
 
 NOT_IN_A_JOURNAL = {"surrogate", "nan", "infinity", "too_large", "huge_integer", "integer", "control"}
