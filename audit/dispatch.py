@@ -215,9 +215,7 @@ class _Pass:
         if data["status"] is not None:
             self.player.reach("send.response")
         self.player.write("attempts", "outcome", closed.id, self.span)
-        reason = data["reason"]
-        if data["outcome"] == "may_have_happened":
-            reason = "unknown"
+        reason = "unknown" if data["outcome"] == "may_have_happened" else data["reason"]
         self.tally[reason if reason in FATES else "unavailable"] += 1
         self.gone = reason in NEVER_SENT
 

@@ -1,8 +1,9 @@
 """Forgeries of everything that hangs on one answer: the answer, its effect, what the sender wrote of it, how the sender ended.
 
-`answers` makes each answer each refusal that a receiver knows. `turns` exchanges what two clients were answered, as if the one
-had gone on before the other. `texts` gives a refusal another text, in all places of its hash. Few archives have many of these,
-so `tests.tamper.pairs` tries those that no count gives away every time, however small the share.
+`answers` makes each answer each refusal that a receiver knows. `later` gives the effect to the second of two arrivals, after a
+refusal of the first. `turns` exchanges what two clients were answered, as if the one had gone on before the other. `texts`
+gives a refusal another text, in all places of its hash. Few archives have many of these, so `tests.tamper.pairs` tries those
+that no count gives away every time, however small the share.
 """
 
 from __future__ import annotations
@@ -88,6 +89,43 @@ def _refusing(path: str, number: int, told: dict[str, Any], ends: list[tuple[str
             for process in draft.open(PROCESSES)["processes"]:
                 if process["process"] == end["id"]:
                     process.update(exit_code=CODES[drawn], expected_exit={"code": CODES[drawn], "signal": None})
+
+    return apply
+
+
+def later(draft: Draft) -> Iterator[Linked]:
+    """The first of two arrivals was refused, whyever, and the effect is of the second, which had been a replay."""
+    for folder in _receivers(draft):
+        path = f"{folder}/arrivals.jsonl"
+        lines = draft.open(path)
+        arrivals = {line["id"]: line for line in lines if line["type"] == "arrival"}
+        told = {line["id"]: at for at, line in enumerate(lines) if line["type"] == "answer" and line["id"] in arrivals}
+        for one, two in combinations(told, 2):
+            first, second = lines[told[one]]["data"], lines[told[two]]["data"]
+            if (first["outcome"], second["outcome"], first["effect"]) != ("applied", "replayed", second["effect"]):
+                continue
+            ends = list(_ends(draft, arrivals[one]))
+            for reason, (outcome, statuses) in REASONS.items():
+                said = {"effect": None, "outcome": outcome, "reason": reason, "status": statuses[0]}
+                refuse = _refusing(path, told[one], {**said, "result_sha256": _hash(reason)}, ends)
+                yield path, reason, _moving(folder, (told[one], told[two]), refuse, arrivals[two]["data"])
+
+
+def _moving(folder: str, spots: tuple[int, int], refuse: Change, sent: dict[str, Any]) -> Change:
+    def apply(draft: Draft) -> None:
+        lines = draft.open(f"{folder}/arrivals.jsonl")
+        first, second = (lines[at] for at in spots)
+        second["data"] = dict(first["data"])
+        for effect in draft.open(f"{folder}/effects.jsonl"):
+            if effect["data"]["arrival"] == first["id"]:
+                effect["data"]["arrival"] = second["id"]
+        refuse(draft)
+        for path in draft.base.files:
+            if path.endswith(("/receipts.jsonl", "/requests.jsonl")) and "/checkpoints/" not in path:
+                for record in draft.open(path):
+                    mine = record["data"].get("key") == sent["key"] if sent["attempt"] else record["id"] == sent["sender"]
+                    if mine and "replayed" in record["data"]:
+                        record["data"]["replayed"] = False
 
     return apply
 

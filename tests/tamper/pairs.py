@@ -18,7 +18,7 @@ from tests.audit.sweep import leaves, other
 from tests.tamper.draft import PROCESSES, Draft
 from tests.tamper.edits import Edit
 from tests.tamper.ground import Base
-from tests.tamper.linked import answers, texts, turns
+from tests.tamper.linked import answers, later, texts, turns
 
 MOST_EXCHANGED = 12
 """Of this many values of one member every two are exchanged."""
@@ -124,6 +124,7 @@ def _exchanging(journals: list[str], one: Any, two: Any) -> Change:
 
 ALWAYS: dict[str, tuple[Callable[[Draft], Iterator[Pair]], ...]] = {
     "refusal and outcome": (lambda d: answers(d, successes=False),),
+    "the effect of a later arrival": (later,),
     "the turns of two clients": (turns,),
     "the text of a refusal": (texts,),
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import audit.messages
+import audit.wire
 from audit.journals import Record
 from audit.kinds import Decision
 from audit.ledger import REASONS
@@ -21,7 +22,13 @@ from tests.tamper.ground import Field
 from tests.tamper.measure import measure
 from tests.tamper.pairs import ALWAYS, PAIRS
 
-SCENARIOS = ("ledger/concurrent", "ledger/in_flight_rejected", "ledger/registry_full", "ledger/check_then_act")
+SCENARIOS = (
+    "delivery/keyed_delivery",
+    "ledger/concurrent",
+    "ledger/in_flight_rejected",
+    "ledger/registry_full",
+    "ledger/check_then_act",
+)
 SMALL_SHARE = 0.003
 
 
@@ -61,9 +68,14 @@ def _failed_as_it_says(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Service, "held", believing)
 
 
+def _bodies_cut_by_nobody(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(audit.wire, "_unread", lambda request, arrival: arrival.data["fingerprint"] is None)
+
+
 @pytest.mark.parametrize(
     ("hole", "kind"),
     [
+        (_bodies_cut_by_nobody, "two fields: the effect of a later arrival"),
         (_no_turns, "two fields: the turns of two clients"),
         (_no_texts, "two fields: the text of a refusal"),
         (_failed_as_it_says, "two fields: refusal and outcome"),
