@@ -35,7 +35,7 @@ SCENARIOS = (
     SCENARIO, "delivery/receiver_unavailable", "ledger/effect_then_key", "ledger/in_flight_rejected", "ledger/torn_prefixes",
     "unknown/unknown_not_applied", "wire/retry_after_seconds", "wire/request_cut_in_body",
 )  # fmt: skip
-"""Between them: checkpoints, keys kept apart, clients that wait for each other, prefixes, inquiries, a clock, and relays."""
+"""Between them: checkpoints, keys kept apart, clients that wait for each other, prefixes, inquiries and relays."""
 ROUND = 250
 """So many inputs of one scenario, then of the next."""
 BOUND_SECONDS = 5
