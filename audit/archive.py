@@ -24,6 +24,7 @@ from audit import (
     requests,
     results,
     serve,
+    tails,
     volatile,
     wire,
 )
@@ -141,6 +142,7 @@ def _cases(manifest: dict[str, Any], recorded: dict[str, Any] | None, tree: Tree
 
 def _scenario(case: Case) -> None:
     """Every check of one scenario."""
+    case.first.begin()
     gather(case)
     processes.check(case)
     volatile.check_ports(case)
@@ -161,12 +163,15 @@ def _scenario(case: Case) -> None:
     wire.check(case, traffic)
     inquiries.match(case, traffic)
     serve.check(case, traffic)
+    tails.check(case)
     inquiries.check(case, traffic)
     order.check(case, traffic)
     messages.check(case, traffic)
     volatile.check_causes(case, traffic)
     checkpoints.check(case, traffic)
     _counts(case)
+    case.first.tell()
+    case.close()
 
 
 def _counts(case: Case) -> None:
@@ -185,5 +190,5 @@ def _totals(cases: list[Case]) -> dict[str, int]:
         "scenarios": len(cases),
         "processes": sum(len(case.processes) for case in cases),
         "requests": sum(case.counts()[3] for case in cases),
-        "records": sum(case.records() for case in cases),
+        "records": sum(case.tally.lines for case in cases if case.tally is not None),
     }

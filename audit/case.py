@@ -9,6 +9,7 @@ order of the steps. Nothing here judges what the records say.
 from __future__ import annotations
 
 from audit import journals
+from audit.first_step import FirstStep
 from audit.journals import Journal
 from audit.plan import NEVER, folder_at, launches, written
 
@@ -77,12 +78,13 @@ class Ran:
 
 
 class Store:
-    """One directory of journals and the processes that worked on it, in order."""
+    """One directory of journals and the processes that worked on it, in order; `torn` names the ones that a death left torn."""
 
-    __slots__ = ("folder", "journals", "processes")
+    __slots__ = ("folder", "journals", "processes", "torn")
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
+        self.torn: set[str] = set()
         self.journals: dict[str, Journal] = {}
         self.processes: list[Ran] = []
 
@@ -99,8 +101,8 @@ class Case:
     """A scenario: what the protocol plans, what the audit expects, what the archive has."""
 
     __slots__ = (
-        "_counts", "checkpoints", "expectation", "files", "folder", "launches", "name", "note", "plan", "processes", "ran",
-        "stores", "tree",
+        "checkpoints", "expectation", "files", "first", "folder", "launches", "name", "note", "plan", "processes", "ran",
+        "stores", "tally", "tree",
     )  # fmt: skip
 
     def __init__(
@@ -118,7 +120,8 @@ class Case:
         self.note: Note = tree.findings.about(self.name)
         self.stores: dict[str, Store] = {}
         self.files: set[str] = set()
-        self._counts: tuple[int, int, int, int] | None = None
+        self.first = FirstStep(self.name, len(plan["steps"]), tree.findings)
+        self.tally: Tally | None = None
         self.checkpoints: dict[str, tuple[int, int, int, int]] = {}
 
     def having(self, module: str) -> list[Store]:
@@ -131,17 +134,31 @@ class Case:
 
     def counts(self) -> tuple[int, int, int, int]:
         """Effects, receipts, history records and arrivals, from the journals alone."""
-        if self._counts is None:
-            stores = self.stores.values()
-            effects, receipts, history, arrivals = [
-                sum(len(store[name].of(kind)) for store in stores) for name, kind in COUNTED_TYPES.items()
-            ]
-            self._counts = effects, receipts, history, arrivals
-        return self._counts
+        told = self.tally or Tally(self)
+        effects, receipts, history, arrivals = [told.records.get(each, 0) for each in COUNTED_TYPES.items()]
+        return effects, receipts, history, arrivals
 
-    def records(self) -> int:
-        """How many journal records there are, checkpoints left out."""
-        return sum(len(journal.ends) for store in self.stores.values() for journal in store.journals.values())
+    def close(self) -> None:
+        """The scenario was judged: from now on there are its counts, and its journals are let go."""
+        self.tally = Tally(self)
+        self.stores.clear()
+
+
+class Tally:
+    """How much of everything the journals of a scenario have, checkpoints left out."""
+
+    __slots__ = ("journals", "lines", "records", "torn")
+
+    def __init__(self, case: Case) -> None:
+        journals = [journal for store in case.stores.values() for journal in store.journals.values()]
+        self.journals = len(journals)
+        self.lines = sum(len(journal.ends) for journal in journals)
+        self.torn = sum(bool(journal.tail) for journal in journals)
+        self.records: dict[tuple[str, str], int] = {}
+        for journal in journals:
+            for record in journal.records:
+                each = journal.name, record.type
+                self.records[each] = self.records.get(each, 0) + 1
 
 
 def module_of(process: dict[str, Any]) -> str:

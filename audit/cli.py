@@ -88,10 +88,11 @@ def _unusable(folder: str) -> str | None:
             return "there is no such directory"
         if not os.path.isdir(folder):
             return "is not a directory"
+        os.stat(os.path.join(folder, "."))  # what can be listed and not entered seems to hold nothing
         with os.scandir(folder):
             return CHECKOUT if is_checkout(folder) else None
     except (OSError, ValueError) as error:
-        return f"cannot be listed: {getattr(error, 'strerror', None) or 'not a path'}"
+        return f"cannot be listed and entered: {getattr(error, 'strerror', None) or 'not a path'}"
 
 
 def _is_archive(folder: str) -> bool:
@@ -197,7 +198,12 @@ def _as_json(reports: list[Report], problems: list[str], worst: int) -> list[str
                 "totals": report.totals,
                 "catalogue": report.catalogue,
                 "findings": [
-                    {"subject": finding.subject, "place": finding.place, "sentence": finding.sentence}
+                    {
+                        "subject": finding.subject,
+                        "place": finding.place,
+                        "sentence": finding.sentence,
+                        "first_illegal_step": finding.first_at or None,
+                    }
                     for finding in report.findings
                 ],
                 "findings_left_out": report.left_out,

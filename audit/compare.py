@@ -18,12 +18,14 @@ from audit.compare_files import Sides, documents, journals, others, tables
 from audit.files import Tree
 from audit.findings import Findings, plain, show
 from audit.inventory import CHECKOUT, is_checkout
-from audit.strict_json import Malformed, encode, parse_document
+from audit.strict_json import Malformed, encode, laid_out, parse_document
 from audit.volatile import DERIVED, VOLATILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    Document = tuple[dict[str, Any], bool]
 
 MANIFEST, PROCESSES, RESULTS, TABLES = "manifest.json", "processes.json", "results.json", "tables.md"
 EQUAL, DIFFERENT, UNKNOWN, UNREADABLE = "equal", "different", "UNKNOWN", "unreadable"
@@ -94,8 +96,8 @@ def _compare(found: Comparison) -> None:
     trees = Tree(found.paths[0], Findings()), Tree(found.paths[1], Findings())
     manifests = [_document(tree, MANIFEST) for tree in trees]
     if None not in manifests:
-        found.sides = Sides(found.paths, trees, *[_selected(manifest) for manifest in manifests])
-        _each_file(found, found.sides, [manifest for manifest in manifests if manifest is not None])
+        found.sides = Sides(found.paths, trees, *[_selected(each[0] if each else None) for each in manifests])
+        _each_file(found, found.sides, [each for each in manifests if each is not None])
     for path, tree in zip(found.paths, trees, strict=True):
         found.problems.extend(f"{plain(path)}: {finding}" for finding in tree.findings.items)
 
@@ -107,8 +109,9 @@ def _unusable(path: str) -> str | None:
         if not os.path.isdir(path):
             return "is not a directory"
         names = os.listdir(path)
+        os.stat(os.path.join(path, "."))  # what can be listed and not entered seems to hold nothing
     except (OSError, ValueError) as error:
-        return f"cannot be listed: {getattr(error, 'strerror', None) or 'not a path'}"
+        return f"cannot be listed and entered: {getattr(error, 'strerror', None) or 'not a path'}"
     if is_checkout(path):
         return CHECKOUT
     if not {MANIFEST, PROCESSES, RESULTS, "scenarios"}.intersection(names):
@@ -116,11 +119,12 @@ def _unusable(path: str) -> str | None:
     return None
 
 
-def _document(tree: Tree, name: str) -> dict[str, Any] | None:
-    """A JSON file's value; None, and a problem, where it cannot be read."""
+def _document(tree: Tree, name: str) -> Document | None:
+    """A JSON file's value, and whether it is laid out; None, and a problem, where it cannot be read."""
     data = tree.read(name) if name in tree.sizes else None
     try:
-        return parse_document(data) if data is not None else None
+        value = parse_document(data) if data is not None else None
+        return (value, laid_out(data, value)) if data is not None and value is not None else None
     except Malformed as problem:
         tree.findings.add(name, "", f"cannot be read: {problem}")
         return None
@@ -133,7 +137,7 @@ def _selected(manifest: dict[str, Any] | None) -> list[str]:
     return names if type(names) is list and all(type(name) is str for name in names) else []
 
 
-def _each_file(found: Comparison, sides: Sides, manifests: list[dict[str, Any]]) -> None:
+def _each_file(found: Comparison, sides: Sides, manifests: list[Document]) -> None:
     _alone(sides)
     found.scenarios = len(sides.common)
     first, second = (tree.sizes for tree in sides.trees)
@@ -162,8 +166,9 @@ def _each_file(found: Comparison, sides: Sides, manifests: list[dict[str, Any]])
             others(sides, name, *contents)
     if PROCESSES in first and PROCESSES in second:
         _documents(sides, PROCESSES)
-    documents(sides, MANIFEST, manifests[0], manifests[1])
-    compare_volatile.run(sides, manifests)
+    _laid_out(sides, MANIFEST, manifests)
+    documents(sides, MANIFEST, manifests[0][0], manifests[1][0])
+    compare_volatile.run(sides, [manifest for manifest, _ in manifests])
 
 
 def _alone(sides: Sides) -> None:
@@ -183,11 +188,19 @@ def _alone(sides: Sides) -> None:
 
 
 def _documents(sides: Sides, name: str) -> None:
-    first, second = (_document(tree, name) for tree in sides.trees)
-    if first is not None and second is not None:
-        documents(sides, name, first, second)
+    both = [each for tree in sides.trees if (each := _document(tree, name)) is not None]
+    if len(both) == len(sides.trees):
+        _laid_out(sides, name, both)
+        documents(sides, name, both[0][0], both[1][0])
         if name == PROCESSES:
-            compare_volatile.processes(sides, (first, second))
+            compare_volatile.processes(sides, (both[0][0], both[1][0]))
+
+
+def _laid_out(sides: Sides, name: str, both: list[Document]) -> None:
+    """Values may be equal and their text another: documents have one layout."""
+    for side, (_, good) in enumerate(both):
+        if not good:
+            sides.add(name, "", f"is not in the study's layout in {sides.name(side)}")
 
 
 def _as_text(found: Comparison) -> list[str]:

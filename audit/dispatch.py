@@ -17,7 +17,7 @@ from audit.player import Died, Disk, Lost, Player
 from audit.policies import DEFAULT, POLICIES
 from audit.requests import Inquiry
 from audit.shapes import number_in, payload_bytes
-from audit.summaries import CODES, FATES, PRODUCED, hold_silence, hold_summary, printed
+from audit.summaries import FATES, PRODUCED, hold_silence, hold_summary, printed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ def check(case: Case, traffic: Traffic) -> None:
         try:
             for process in store.processes:
                 if process.module == PRODUCER:
-                    _producer(Player(disk, process, case.note))
-                elif _turned_away(process, store.processes, case.note):
+                    _producer(Player(disk, process, case.first))
+                elif _turned_away(process, store.processes, case.first.at(process["step"])):
                     hold_silence(process, case.note, "a process that was turned away")
                 else:
-                    _Pass(Player(disk, process, case.note), by_place, traffic).play()
+                    _Pass(Player(disk, process, case.first), by_place, traffic).play()
         except Lost:
             continue
-        disk.leftovers(case.note)
+        disk.leftovers(case.first.at(None))
 
 
 def _turned_away(process: Ran, others: list[Ran], note: Note) -> bool:
@@ -79,6 +79,8 @@ def _producer(player: Player) -> None:
         said, wanted = printed(process, PRODUCED, player.note), {"intention": key, "created": created}
         if said is not None and said != wanted:
             player.note(f"{player.place}.stdout", f"is {show(said)}, expected {show(wanted)}")
+    else:
+        hold_silence(process, player.note, "a producer that was refused")
 
 
 class _Pass:
@@ -99,7 +101,7 @@ class _Pass:
         alive = self.player.play(self._program)
         if not alive or died(self.process):
             hold_silence(self.process, self.note)
-        elif self.process["exit_code"] in (0, *CODES):
+        else:
             hold_summary(self.process, self.tally, self.note)
 
     def _program(self) -> None:
@@ -213,9 +215,7 @@ class _Pass:
         if data["status"] is not None:
             self.player.reach("send.response")
         self.player.write("attempts", "outcome", closed.id, self.span)
-        reason = data["reason"]
-        if data["outcome"] == "may_have_happened":
-            reason = "unknown"
+        reason = "unknown" if data["outcome"] == "may_have_happened" else data["reason"]
         self.tally[reason if reason in FATES else "unavailable"] += 1
         self.gone = reason in NEVER_SENT
 

@@ -11,9 +11,13 @@ import os
 from audit.case import HALTED
 from audit.findings import FAIL, UNKNOWN, plain
 from audit.promises import broken
+from audit.protocol import RUN, SQLITE
+from audit.shapes import holds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from audit.archive import Kept, Report
 
 WIDTH = 100
@@ -21,8 +25,8 @@ SHOWN = 5
 """As many findings of one promise are told in full."""
 
 MEANS = (
-    "every promise above was looked at, and nothing was found against any: the archive is complete, it agrees with itself "
-    "in every record and every sum, and each scenario came to the counts that were declared, by the protocol and "
+    "every promise above was looked at, and nothing was found against any: the archive holds {held}, it agrees with itself "
+    "in every record and every sum, and each of these scenarios came to the counts that were declared, by the protocol and "
     "by the audit's own table. The audit shares no code with the programs that made the archive: for both to be "
     "wrong in the same way, the same mistake must have been made twice."
 )
@@ -50,14 +54,14 @@ def explain(report: Report) -> list[str]:
         numbers = _numbers(report.kept)
         for paragraph in WALK:
             lines += _wrapped(paragraph.format_map(numbers))
-    lines += _verdict(report, name)
-    return lines
+    return lines + _verdict(report, name)
 
 
 WALK = (
     "Files. {files} with {bytes} bytes. The hashes of all were computed anew and held against the {listed} of the manifest: "
     "none may be missing, changed or surplus. {sources} of the run were held against this checkout: the code that ran must "
     "be the code that you see.",
+    "Run. {run} Nothing vouches for that; it is held for its form.",
     "Plan. Protocol version {version} with {catalogue}, whose hash the audit has pinned: no plan may be changed after the "
     "fact. {scenarios} ran ({wrong} of them counterexamples), with {steps}.",
     "Processes. {processes}, each held twice, against the step that started it and against the audit's own table: name, "
@@ -99,6 +103,7 @@ INTERRUPTED = (
     "manifest.json is written last, complete or not at all. Where it is missing the run was interrupted, or the archive is not "
     "whole. What lies there may be right, and is no evidence. Run again into a new directory."
 )
+FIRST = "Played again, each of these scenarios goes wrong at one step first"
 FAILED = "An archive that fails is no evidence. One finding is enough; begin with the first, others often follow from it."
 
 
@@ -107,13 +112,49 @@ def _verdict(report: Report, name: str) -> list[str]:
         return [*_heading(f"UNKNOWN {name}"), *_wrapped(INTERRUPTED)]
     if report.verdict == FAIL:
         lines = _heading(f"FAIL {name}: what was found, by the promise that it breaks")
-        for promise, findings in broken(report.findings):
+        first = [finding for finding in report.findings if finding.first_at]
+        for promise, findings in [*([(FIRST, first)] if first else []), *broken(report.findings)]:
             lines += _wrapped(f"{promise} ({_count(len(findings), 'finding')}):")
             lines += [f"    {finding}" for finding in findings[:SHOWN]]
             if len(findings) > SHOWN:
                 lines.append(f"    and {len(findings) - SHOWN} more")
         return [*lines, *_wrapped(FAILED), "", "A PASS would not mean:", *_meanings()]
-    return [*_heading(f"PASS {name}"), *_wrapped(f"PASS means: {MEANS}"), "", "PASS does not mean:", *_meanings()]
+    held = _held(report.kept) if report.kept else "nothing"
+    return [
+        *_heading(f"PASS {name}"),
+        *_wrapped(f"PASS means: {MEANS.format(held=held)}"),
+        "",
+        "PASS does not mean:",
+        *_meanings(),
+    ]
+
+
+def _held(kept: Kept) -> str:
+    """How much of the catalogue the archive has."""
+    selection, catalogue = kept.manifest["selection"], len(kept.manifest["protocol"]["catalogue"])
+    if selection["complete"]:
+        return f"all {catalogue} scenarios of the catalogue, completely"
+    several = len(selection["scenarios"])
+    return f"{several} of the {catalogue} scenarios of the catalogue (nothing is said of the others), and these completely"
+
+
+def _run(run: dict[str, Any]) -> str:
+    """What the manifest tells of the run, as far as it is in its form."""
+    if not holds(run, RUN, lambda place, sentence: None, "") or not holds(run["sqlite"], SQLITE, lambda *said: None, ""):
+        return "Its manifest does not say in the contract's form how it was made."
+    packages = ", ".join(f"{name} {version}" for name, version in run["packages"].items())
+    database = f"SQLite {run['sqlite']['version']} of {run['sqlite']['package']}"
+    place = f"{run['platform']} (files on {run['file_system'] or 'an unknown file system'})"
+    commit = f"at commit {run['commit']}" if run["commit"] else "outside a repository, so that no commit is known"
+    told = f"By its manifest it was made with {run['implementation']} {run['python']}, {database} and {packages}, on {place}, "
+    return plain(f"{told}{commit}.{CLEAN[run['clean']]}")
+
+
+CLEAN = {
+    None: "",
+    True: " The tree was clean.",
+    False: " The tree was not clean: it held changes that the commit does not have, and its sources, hashed here, ran.",
+}
 
 
 def _meanings() -> list[str]:
@@ -123,12 +164,13 @@ def _meanings() -> list[str]:
 def _numbers(kept: Kept) -> dict[str, str | int]:
     """The numbers of one archive, by the words of `WALK` and `RECORDS`."""
     manifest, cases, sizes = kept.manifest, kept.cases, kept.tree.sizes
-    journals = [journal for case in cases for store in case.stores.values() for journal in store.journals.values()]
+    tallies = [case.tally for case in cases if case.tally is not None]
     steps = [step for case in cases for step in case.plan["steps"]]
     ran = [process for case in cases for process in case.processes]
     halted = [process for process in ran if process["exit_code"] == HALTED]
     points = {process["fault"]["point"] for process in halted if process["fault"]}
     found: dict[str, str | int] = {
+        "run": _run(manifest["run"]),
         "files": _count(len(sizes), "file"),
         "bytes": sum(sizes.values()),
         "listed": len(manifest["files"]),
@@ -143,13 +185,13 @@ def _numbers(kept: Kept) -> dict[str, str | int]:
         "points": _count(len(points), "fault point"),
         "killed": sum(process["signal"] is not None for process in ran),
         "paused": sum(process["pause"] is not None for process in ran),
-        "journals": _count(len(journals), "journal"),
-        "records": _count(sum(len(journal.ends) for journal in journals), "record"),
-        "torn": _count(sum(bool(journal.tail) for journal in journals), "torn tail"),
+        "journals": _count(sum(tally.journals for tally in tallies), "journal"),
+        "records": _count(sum(tally.lines for tally in tallies), "record"),
+        "torn": _count(sum(tally.torn for tally in tallies), "torn tail"),
         "checks": _count(sum(step["do"] == "check" for step in steps), "checkpoint"),
     }
     for word, (name, singular, plural) in RECORDS.items():
-        found[word] = _count(sum(len(journal.of(word)) for journal in journals if journal.name == name), singular, plural)
+        found[word] = _count(sum(tally.records.get((name, word), 0) for tally in tallies), singular, plural)
     for column, word in enumerate(("effects", "receipts", "completed", "arrivals")):
         found[word] = sum(case.counts()[column] for case in cases)
     return found

@@ -17,22 +17,25 @@ if TYPE_CHECKING:
 
 PASS, FAIL, UNKNOWN = "PASS", "FAIL", "UNKNOWN"
 
+FIRST_STEP = "the first illegal step"
 LONGEST_QUOTE = 160
 MOST_FINDINGS = 10_000
 
 
 class Finding:
-    """One thing that the audit holds against the evidence."""
+    """One thing that the audit holds against the evidence; `first_at` says where, if it is a scenario's first illegal step."""
 
-    __slots__ = ("place", "sentence", "subject")
+    __slots__ = ("first_at", "place", "sentence", "subject")
 
     def __init__(self, subject: str, place: str, sentence: str) -> None:
+        self.first_at = ""
         self.subject = subject
         self.place = place
         self.sentence = sentence
 
     def __str__(self) -> str:
-        return f"{self.subject}: {self.place}: {self.sentence}" if self.place else f"{self.subject}: {self.sentence}"
+        said = f"{self.place}: {self.sentence}" if self.place else self.sentence
+        return f"{self.subject}: {FIRST_STEP} ({self.first_at}): {said}" if self.first_at else f"{self.subject}: {said}"
 
 
 class Findings:
@@ -44,16 +47,28 @@ class Findings:
         self.items: list[Finding] = []
         self.left_out = 0
 
-    def add(self, subject: str, place: str, sentence: str) -> None:
+    def add(self, subject: str, place: str, sentence: str) -> Finding:
         """Keep one finding; beyond a bound that no reader passes they are only counted."""
+        finding = Finding(subject, place, sentence)
         if len(self.items) < MOST_FINDINGS:
-            self.items.append(Finding(subject, place, sentence))
+            self.items.append(finding)
         else:
             self.left_out += 1
+        return finding
+
+    def lead(self, since: int, finding: Finding) -> None:
+        """Put a finding before all others that were met since, also one that was only counted."""
+        others = [each for each in self.items[since:] if each is not finding]
+        self.left_out -= len(others) == len(self.items) - since
+        self.items[since:] = [finding, *others]
 
     def about(self, subject: str) -> Note:
         """The function through which a check reports on one subject."""
-        return lambda place, sentence: self.add(subject, place, sentence)
+
+        def note(place: str, sentence: str) -> None:
+            self.add(subject, place, sentence)
+
+        return note
 
 
 def show(value: Any) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from audit.case import Ran, Store
     from audit.findings import Note
+    from audit.first_step import FirstStep
     from audit.journals import Record
 
 
@@ -47,7 +48,7 @@ class Disk:
         self.taken: dict[str, list[Record]] = {name: [] for name in SHAPES}
         self._index: dict[tuple[str, str, str], Record] = {}
         self.exists: set[str] = set()
-        self.torn: set[str] = set()
+        self.torn = store.torn
 
     def next(self, name: str) -> Record | None:
         """The first record of a journal that no process has taken yet."""
@@ -64,31 +65,32 @@ class Disk:
         self._index.setdefault((name, record.type, record.id), record)
 
     def leftovers(self, note: Note) -> None:
-        """Every record must have been taken, and a journal ends with a torn tail exactly where a death left one."""
+        """Every record must have been taken. (How a journal ends is held in `tails`.)"""
         for name, journal in self.store.journals.items():
             taken = self.taken[name]
             for record in journal.records[len(taken) :]:
                 by = f"{'begun' if record.type == 'attempt' else 'written'} by no {WRITERS.get(name, 'receiver')}"
                 note(record.place, f"the {record.type} {show(record.id)} was {by}: none of them comes to it")
-            if journal.tail and name not in self.torn:
-                note(journal.path, f"ends with a torn tail of {len(journal.tail)} bytes, but nobody was halted there last")
-            elif name in self.torn and not journal.tail:
-                note(journal.path, "ends with a whole line, but the last process that wrote was halted in the middle of one")
 
 
 class Player:
-    """One process on its disk."""
+    """One process on its disk; `step` is the step of the scenario that it is at."""
 
-    __slots__ = ("_counts", "_fault", "_pause", "disk", "note", "place", "process")
+    __slots__ = ("_counts", "_fault", "_first", "_pause", "disk", "place", "process", "step")
 
-    def __init__(self, disk: Disk, process: Ran, note: Note) -> None:
+    def __init__(self, disk: Disk, process: Ran, first: FirstStep) -> None:
         self.disk = disk
         self.process = process
-        self.note = note
+        self.step: int = process["step"]
+        self._first = first
         self.place = f"processes.json {label(process)}"
         self._fault = process["fault"] if process["exit_code"] == HALTED else None
         self._pause = process["pause"]
         self._counts: dict[str, int] = {}
+
+    def note(self, place: str, sentence: str) -> None:
+        """Say what cannot be followed at the step that this process is at."""
+        self._first.note(place, sentence, self.step)
 
     def play(self, program: Callable[[], None]) -> bool:
         """Follow the program to its end; whether it came there alive. `Lost` where the records do not allow it."""

@@ -123,6 +123,8 @@ def hold_run(run: dict[str, Any], note: Note) -> None:
     if not holds(run, RUN, note, "run"):
         return
     holds(run["sqlite"], SQLITE, note, "run.sqlite")
+    if not run["packages"]:
+        note("run.packages", "is empty, but the programs do not run without their dependencies")
     in_order(run["packages"], sorted(run["packages"]), note, "run.packages")
     if (run["commit"] is None) != (run["clean"] is None):
         note("run.clean", "is known where run.commit is not, or the other way round")

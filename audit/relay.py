@@ -13,6 +13,7 @@ from audit.case import RELAY, option
 from audit.dispatch import NEVER_SENT
 from audit.findings import show
 from audit.hashing import digest
+from audit.records import DEFINITE
 from audit.requests import Request
 from audit.shapes import number_in, payload_bytes
 
@@ -109,7 +110,7 @@ def check(case: Case, traffic: Traffic) -> None:
         if request.exchange is not None:
             answer = request.answer()
             result = lengths.get(answer.data["result_sha256"], 0) if answer else 0
-            _exchange(request, request.exchange, result, case.note)
+            _exchange(request, request.exchange, result, case.first.at(request.span[0] if request.span else None))
 
 
 def _lengths(case: Case) -> dict[str, int]:
@@ -183,7 +184,7 @@ def _sender_side(request: Request, record: Record, fault: Fault, result: int, no
     closed = request.closed
     got = request.receipt is not None or request.died_at.startswith("receipt.")
     if fault.outcomes is None:
-        if closed is not None and closed.data["status"] is None:
+        if closed is not None and (closed.data["status"] is None or closed.data["reason"] not in DEFINITE):
             note(closed.place, f"says {closed.data['reason']}, but the relay did nothing to it ({record.place})")
         return
     if got:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from audit.journals import Record
 
 
+CARRIED = ("none", "duplicate-request")
+"""The faults of a relay that let every byte of a response through."""
+
+
 class Request:
     """One request that a sender began, and what became of it."""
 
@@ -52,6 +56,10 @@ class Request:
     def answer(self) -> Record | None:
         """The last thing that a receiver said to it."""
         return self.answers[-1] if self.answers else None
+
+    def unbroken(self) -> bool:
+        """Whether nothing stood in the way that changes what a receiver says: no relay, or one that only carried."""
+        return self.exchange is None or self.exchange.data["fault"] in CARRIED
 
     def heard(self) -> bool:
         """Whether the sender had the receiver's answer before it went on, or died of a fault behind that point."""

@@ -1,6 +1,6 @@
 """Receivers, played one incarnation after the other over their journals: arrivals, effects, keys, answers and queries.
 
-Each arrival is served as its kind of receiver serves it (`kinds`), with what was durable, remembered or in flight at that
+Each arrival is served as its kind of receiver serves it (`service`), with what was durable, remembered or in flight at that
 place in the order of the journal; what it must have written is taken, and what it answered is held against that. Which
 incarnation an arrival came to is known from the step of the request. An answer may be missing only for what was in flight
 when a receiver died; what the receiver had done by then follows from its fault point.
@@ -10,22 +10,20 @@ from __future__ import annotations
 
 from audit.case import RECEIVER, died, label, option
 from audit.findings import show
-from audit.kinds import Decision, Known, Memory, kind_of, numeric
-from audit.plan import flipped, folder_at, written
+from audit.kinds import kind_of, numeric
+from audit.plan import flipped, folder_at
 from audit.player import Disk, Lost, Player
-from audit.shapes import number_in, payload_digest
-from audit.turns import KEY, WORK, Turns
+from audit.service import Service
+from audit.turns import Turns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from audit.case import Case, Ran, Store
     from audit.journals import Record
+    from audit.kinds import Known
     from audit.requests import Inquiry, Traffic
 
 DAMAGED = 14
-UNREAD = ("body_incomplete", "body_too_large")
 
 
 def check(case: Case, traffic: Traffic) -> None:
@@ -40,10 +38,10 @@ def check(case: Case, traffic: Traffic) -> None:
             for at, process in enumerate(receivers):
                 until = receivers[at + 1]["step"] if at + 1 < len(receivers) else None
                 if not _refuses(case, store, process):
-                    _Incarnation(case, Player(disk, process, case.note), asked, until).play()
+                    _Incarnation(case, Player(disk, process, case.first), asked, until).play()
         except Lost:
             continue
-        disk.leftovers(case.note)
+        disk.leftovers(case.first.at(None))
 
 
 def _stamp(store: Store, spans: dict[str, tuple[int, int] | None], asked: dict[str, Inquiry]) -> None:
@@ -80,23 +78,18 @@ class _Incarnation:
 
     def __init__(self, case: Case, player: Player, asked: dict[str, Inquiry], until: int | None) -> None:
         self.case, self.player, self.disk, self.process = case, player, player.disk, player.process
-        self.note, self.asked, self.until = case.note, asked, until
+        self.note, self.asked, self.until = player.note, asked, until
         self.in_flight: dict[str, tuple[Record, Known | None]] = {}
-        self.arrived = 0
         self.senders: list[str] = []
-        self.under: dict[str | None, dict[str, None]] = {}
         self.until_step: dict[int, dict[str, Record]] = {}
         self.turns = Turns()
-        self.crowd = numeric(self.process, "--work-until", 0)
 
     def play(self) -> None:
         kind = kind_of(self.process)
         if kind is None:
             self.note(f"processes.json {label(self.process)}.command", "starts a kind of receiver that the audit does not know")
             raise Lost
-        self.kind = kind
-        effects, keys = self.disk.taken["effects"], self.disk.taken["keys"]
-        self.memory = Memory(self.process, kind, effects, keys)
+        self.service = Service(self.case, self.player, kind)
         alive = self.player.play(self._program)
         if alive and not died(self.process):
             for arrival, _ in self.in_flight.values():
@@ -112,6 +105,7 @@ class _Incarnation:
         for name in self.process.writes():
             self.player.open(name)
         while record := self._mine():
+            self.player.step = max(self.player.step, record.span[0] if record.span else 0)
             if record.type == "arrival":
                 self._arrival(record)
             elif record.type == "query":
@@ -130,20 +124,17 @@ class _Incarnation:
     def _arrival(self, record: Record) -> None:
         self._turn(record, None)
         self.player.write("arrivals", "arrival", record.id, record.span or (0, 0))
-        self.arrived += 1
         self.senders.append(record.data["sender"] or "")
         self._outlived(record)
         gate = int(numeric(self.process, "--gate", 0))
-        if self.arrived <= gate and self.senders[-2:] != sorted(self.senders[-2:]):
+        if len(self.senders) <= gate and self.senders[-2:] != sorted(self.senders[-2:]):
             self.note(f"{record.place} data.sender", f"is {show(record.data['sender'])}, but the gate lets in by name")
-        key = record.data["key"]
-        seen = self.memory.find(key) if key is not None else None
+        seen = self.service.came(record)
         self.in_flight[record.id] = (record, seen)
-        self.under.setdefault(key, {})[record.id] = None
         if record.span:
             self.until_step.setdefault(record.span[1], {})[record.id] = record
-        self.turns.came(record.id, key, self._waits_for(record, seen))
-        if self.arrived >= self.crowd:
+        self.turns.came(record.id, record.data["key"], self.service.waits_for(record, seen))
+        if self.service.arrived >= self.service.crowd:
             self.turns.worked()
 
     def _turn(self, record: Record, name: str | None) -> None:
@@ -154,57 +145,20 @@ class _Incarnation:
         if first is not None:
             self.note(record.place, f"stands before the answer to {show(first)}, whose turn it was")
 
-    def _waits_for(self, arrival: Record, seen: Known | None) -> str:
-        """What a request waits for; empty where it is answered at once."""
-        key = arrival.data["key"]
-        if arrival.data["fingerprint"] is None or (self.kind.looks_up and key is None):
-            return ""
-        if self.kind.waits and self._busy(arrival):
-            return "" if option(self.process, "--in-flight") == "reject" else KEY
-        if not self.kind.works or self.arrived >= self.crowd:
-            return ""
-        return WORK if self.memory.decide(arrival, seen, None).outcome == "applied" else ""
-
     def _answer(self, record: Record) -> None:
         if record.id not in self.in_flight:
             self.note(record.place, f"an answer to {show(record.id)}, which is not in flight here")
             raise Lost
         self._turn(record, record.id)
         arrival, seen = self.in_flight[record.id]
-        decision = self._serve(arrival, seen, record)
+        decision = self.service.serve(arrival, seen)
         del self.in_flight[record.id]
-        self.under[arrival.data["key"]].pop(record.id, None)
+        self.service.left(arrival)
         if arrival.span:
             self.until_step.get(arrival.span[1], {}).pop(record.id, None)
         self.turns.answered(record.id, arrival.data["key"])
-        self._held(record, decision)
+        self.service.held(record, decision)
         self.player.write("arrivals", "answer", record.id, record.span or (0, 0))
-
-    def _serve(self, arrival: Record, seen: Known | None, answer: Record | None) -> Decision:
-        """What happens between an arrival and its answer; the effect and the key are taken on the way."""
-        data = arrival.data
-        if answer is not None and answer.data["outcome"] == "failed":
-            return Decision("failed", answer.data["status"], answer.data["reason"])
-        if data["fingerprint"] is None:
-            return Decision("refused", 400, answer.data["reason"] if answer and answer.data["reason"] in UNREAD else UNREAD[0])
-        if self.kind.looks_up and data["key"] is None:
-            return Decision("refused", 400, answer.data["reason"] if answer else None)
-        if self.kind.waits and self._busy(arrival):
-            if option(self.process, "--in-flight") == "reject":
-                return Decision("refused", 409, "key_in_flight")
-            self.note(arrival.place, f"{show(arrival.id)} was served while another request under its key was in flight")
-        known = seen if self.kind.early else self.memory.find(data["key"]) if data["key"] is not None else None
-        clock = self._clock()
-        decision = self.memory.decide(arrival, known, clock)
-        if decision.outcome == "applied":
-            if self.kind.works and self.arrived < self.crowd:
-                self.note(arrival.place, f"{show(arrival.id)} was applied before all requests that it was to wait for had come")
-            decision.known = self._apply(arrival, clock)
-        return decision
-
-    def _busy(self, arrival: Record) -> bool:
-        """Whether an earlier request under the same key is being worked on."""
-        return next(iter(self.under[arrival.data["key"]])) != arrival.id
 
     def _outlived(self, record: Record) -> None:
         """Whose sender was over before this request was sent has been answered; each that was not is told once."""
@@ -212,70 +166,13 @@ class _Incarnation:
             for other in self.until_step.pop(step).values():
                 self.note(other.place, f"{show(other.id)} was never answered, but its receiver lived to see {show(record.id)}")
 
-    def _clock(self) -> float | None:
-        """The number in the receiver's clock file at this time."""
-        path = option(self.process, "--clock")
-        if not self.kind.forgets or path is None:
-            return None
-        latest = self.disk.taken["arrivals"][-1].span
-        return number_in(written(self.case.plan["steps"], latest[0] if latest else 0).get(path))
-
-    def _apply(self, arrival: Record, clock: float | None) -> Known:
-        key = arrival.data["key"]
-        at = len(self.disk.taken["effects"]) + 1
-        identity = key if self.kind.by_key else f"effect-{at}"
-        span = arrival.span or (0, 0)
-        if self.kind.key_first:
-            self._key(key, identity, arrival)
-
-        def fits(record: Record) -> bool:
-            return bool(record.data["arrival"] == arrival.id)
-
-        def hold(effect: Record) -> None:
-            wanted: dict[str, Any] = {
-                "key": key if self.kind.keeps else None,
-                "fingerprint": arrival.data["fingerprint"],
-                "status": 200,
-            }
-            if self.kind.forgets:
-                wanted["at_seconds"] = clock
-            self._differs(effect, wanted, "a fresh effect of this arrival has")
-
-        effect = self.player.write("effects", "effect", identity, span, fits=fits, hold=hold)
-        if self.kind.key_first is False:
-            self._key(key, identity, arrival)
-        return Known(effect.id, effect.data)
-
-    def _key(self, key: str, effect: str, arrival: Record) -> None:
-        """Take the record of a key, which repeats the effect that it stands for, done or still to be done."""
-        number_of = int(effect.rpartition("-")[2])
-        result = f'{{"answer":"The counter is now {number_of}.","counter":{number_of}}}'
-        wanted = {"effect": effect, "fingerprint": arrival.data["fingerprint"], "status": 200}
-        wanted["result"] = {"content": result, "encoding": "utf-8"}
-        span = arrival.span or (0, 0)
-        self.player.write("keys", "key", key, span, hold=lambda record: self._differs(record, wanted, "its effect has"))
-
-    def _differs(self, record: Record, wanted: dict[str, Any], because: str) -> None:
-        for member, value in wanted.items():
-            if record.data.get(member) != value:
-                self.note(f"{record.place} data.{member}", f"is {show(record.data.get(member))}, but {because} {show(value)}")
-
-    def _held(self, answer: Record, decision: Decision) -> None:
-        """An answer says what its kind of receiver has to say."""
-        known = decision.known
-        wanted = {"outcome": decision.outcome, "reason": decision.reason, "status": decision.status}
-        wanted["effect"] = known.effect if known else None
-        if known is not None:
-            wanted["result_sha256"] = payload_digest(known.result)
-        self._differs(answer, wanted, f"by then a receiver of the kind {self.kind.name} answers")
-
     def _query(self, record: Record) -> None:
         """A status query tells what was applied by then."""
         self._turn(record, None)
         known = [effect for effect in self.disk.taken["effects"] if effect.data["key"] == record.data["key"]]
         wanted = "applied" if known else "not_applied"
-        if not self.kind.tells:
-            self.note(record.place, f"a receiver of the kind {self.kind.name} answers no status query")
+        if not self.service.kind.tells:
+            self.note(record.place, f"a receiver of the kind {self.service.kind.name} answers no status query")
         if record.data["answer"] != wanted:
             self.note(f"{record.place} data.answer", f"is {record.data['answer']}, but by then it was {wanted}")
         if known and record.place in self.asked:
@@ -286,7 +183,7 @@ class _Incarnation:
         """The log ends here for a receiver that halted: it died serving what was in flight, or before it logged the next."""
         for name in dict.fromkeys([*self.turns.order(), *self.in_flight]):
             arrival, seen = self.in_flight[name]
-            self._serve(arrival, seen, None)
+            self.service.serve(arrival, seen)
             self.player.write("arrivals", "answer", arrival.id, arrival.span or (0, 0))
         asked = self.player.armed().startswith("query.")
         self.player.write("arrivals", "query" if asked else "arrival", None, (0, 0), fits=lambda record: False)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 LONGEST_INTEGER = 20
+MOST_VALUES = 1_000_000
+"""A value takes much more memory than its text, so there is a bound on their number. The study's largest file has 28,000."""
 SHOWN = 60
 OPENING, CLOSING = ("{", "["), ("}", "]")
 BREAKS = (",", *OPENING)
@@ -85,6 +87,8 @@ def parse(data: bytes) -> dict[str, Any]:
         text = data.decode("ascii")
     except UnicodeDecodeError as error:
         raise Malformed(f"byte {error.start + 1} is not ASCII") from None
+    if len(text) > MOST_VALUES and sum(map(text.count, ",[{")) > MOST_VALUES:
+        raise Malformed(f"it has more than {MOST_VALUES} commas and opening brackets, more than any file of a run")
     if not text.startswith("{"):
         raise Malformed("it does not begin with an opening brace" if text else "it is empty")
     try:
@@ -93,8 +97,10 @@ def parse(data: bytes) -> dict[str, Any]:
         raise
     except StopIteration as stop:
         raise Malformed(f"it is not JSON at character {stop.value}") from None
-    except (RecursionError, MemoryError):
+    except RecursionError:
         raise Malformed("it is nested too deeply") from None
+    except MemoryError:
+        raise Malformed("there is not enough memory to read it") from None
     except ValueError as error:
         raise Malformed(f"it is not JSON: {ascii(str(error))[1:-1][: SHOWN * 2]}") from None
     except SystemError:  # Python 3.11's scanner finds no words where the json package was not loaded

@@ -36,18 +36,19 @@ LISTENING = (RECEIVER, RELAY)
 def check(case: Case, traffic: Traffic) -> None:
     """Hold what the senders recorded against what the receivers recorded."""
     for request in traffic.requests:
+        note = case.first.at(request.span[0] if request.span else None)
         for arrival in request.arrivals:
-            _same_request(request, arrival, case.note)
+            _same_request(request, arrival, note)
         twice = request.exchange is not None and request.exchange.data["fault"] == "duplicate-request"
         for second in request.arrivals[2 if twice else 1 :]:
-            case.note(second.place, f"a second arrival of the {request.words}, after {request.arrivals[0].place}")
-        _death(request, case.note)
+            note(second.place, f"a second arrival of the {request.words}, after {request.arrivals[0].place}")
+        _death(request, note)
         if request.receipt is not None:
-            _receipt(request, request.receipt, case.note)
+            _receipt(request, request.receipt, note)
         if request.closed is not None:
-            _outcome(case, request, request.closed)
+            _outcome(case, request, request.closed, note)
         if request.exchange is None:
-            _direct(case, request)
+            _direct(case, request, note)
     for store in case.having(CLIENT):
         _clients(store, case.note)
 
@@ -67,10 +68,10 @@ def _same_request(request: Request, arrival: Record, note: Note) -> None:
 
 
 def _unread(request: Request, arrival: Record) -> bool:
-    """Whether the receiver did not read the body to its end, and said so."""
+    """Whether the receiver did not read the body to its end, and said so. Only a relay cuts a body."""
     reasons = [answer.data["reason"] for answer in request.answers if answer.id == arrival.id]
     unread = arrival.data["fingerprint"] is None and arrival.data["body_bytes"] is None
-    return unread and reasons in ([], ["body_incomplete"], ["body_too_large"])
+    return unread and not request.unbroken() and reasons in ([], ["body_incomplete"])
 
 
 def _death(request: Request, note: Note) -> None:
@@ -86,7 +87,7 @@ def _death(request: Request, note: Note) -> None:
     success = answer is not None and answer.data["outcome"] in ("applied", "replayed")
     if request.died_at.startswith("receipt.") and answer is not None and not success:
         note(answer.place, f"says {answer.data['outcome']}, but the sender of the {request.words} was writing its receipt")
-    if request.died_at.startswith("outcome.") and success and request.exchange is None:
+    if request.died_at.startswith("outcome.") and success and request.unbroken():
         note(request.record.place, f"the {request.words} got a result, but its sender was writing that it had none")
 
 
@@ -111,29 +112,29 @@ def _receipt(request: Request, receipt: Record, note: Note) -> None:
             note(f"{receipt.place} data.{member}", f"is {show(actual)}{hashed}, but {answer.place} has {show(wanted)}")
 
 
-def _outcome(case: Case, request: Request, outcome: Record) -> None:
+def _outcome(case: Case, request: Request, outcome: Record, note: Note) -> None:
     """A definite outcome rests on no arrival, or on an answer that says so."""
     reason, answer, status = outcome.data["reason"], request.answer(), outcome.data["status"]
     if reason in NEVER_SENT:
         if reason != "connection_refused":
-            case.note(outcome.place, f"says {reason}, but on one machine a connection stands at once or is refused")
+            note(outcome.place, f"says {reason}, but on one machine a connection stands at once or is refused")
         if request.arrivals:
-            case.note(outcome.place, f"says {reason}, but the {request.words} arrived at {request.arrivals[0].place}")
+            note(outcome.place, f"says {reason}, but the {request.words} arrived at {request.arrivals[0].place}")
         for server in _servers(case, request):
-            case.note(outcome.place, f"says {reason}, but {label(server)} was listening")
+            note(outcome.place, f"says {reason}, but {label(server)} was listening")
         return
     if answer is None and request.exchange is None and status is not None:
-        case.note(outcome.place, f"has the status {status}, but no receiver answered the {request.words}")
-    if reason not in ANSWERED or request.exchange is not None:
+        note(outcome.place, f"has the status {status}, but no receiver answered the {request.words}")
+    if reason not in ANSWERED or not request.unbroken():
         return
     if answer is None:
-        case.note(outcome.place, f"says {reason}, but no receiver answered the {request.words}")
+        note(outcome.place, f"says {reason}, but no receiver answered the {request.words}")
         return
     said = answer.data
     fits = any(said["outcome"] == kind and why in (None, said["reason"]) for kind, why in ANSWERED[reason])
     if not fits or said["status"] != status or (reason == "refused" and said["reason"] in ("key_in_flight", "registry_full")):
         words = f"{said['outcome']} ({said['reason']}) with status {said['status']}"
-        case.note(outcome.place, f"says {reason} with status {status}, but {answer.place} is {words}")
+        note(outcome.place, f"says {reason} with status {status}, but {answer.place} is {words}")
 
 
 def _servers(case: Case, request: Request) -> list[Ran]:
@@ -164,11 +165,11 @@ def deaths(case: Case, request_span: tuple[int, int] | None) -> list[Ran]:
     ]
 
 
-def _direct(case: Case, request: Request) -> None:
+def _direct(case: Case, request: Request, note: Note) -> None:
     """Without a relay only a death takes a request or an answer away, and nobody asks to wait."""
     closed = request.closed.data if request.closed else None
     if closed is not None and request.closed and closed.get("not_before") is not None:
-        case.note(f"{request.closed.place} data.not_before", f"is {closed['not_before']}, but no receiver asked to wait")
+        note(f"{request.closed.place} data.not_before", f"is {closed['not_before']}, but no receiver asked to wait")
     if request.process is None or not request.left or (closed is not None and closed["reason"] in NEVER_SENT):
         return
     dead = deaths(case, request.span)
@@ -176,13 +177,13 @@ def _direct(case: Case, request: Request) -> None:
         # A receiver that halts has read the request, so its end comes as a close and never as a reset.
         if not dead or closed["reason"] != "connection_closed":
             words = f"says {closed['reason']}, but there is no relay and no death of a receiver that explains it"
-            case.note(f"{request.record.place}" if request.closed is None else request.closed.place, words)
+            note(f"{request.record.place}" if request.closed is None else request.closed.place, words)
         elif request.answers and not any(_point(server).startswith("answer.append.") for server in dead):
-            case.note(request.answers[-1].place, f"is an answer to the {request.words}, but its receiver died before that")
+            note(request.answers[-1].place, f"is an answer to the {request.words}, but its receiver died before that")
     if request.arrivals or (request.died_at.startswith("outcome.") and not _servers(case, request)):
         return
     if not any(_point(server).startswith("arrival.append.") for server in dead):
-        case.note(request.record.place, f"the {request.words} was sent, but it arrived nowhere, and no receiver died of it")
+        note(request.record.place, f"the {request.words} was sent, but it arrived nowhere, and no receiver died of it")
 
 
 def _point(server: Ran) -> str:

@@ -61,7 +61,7 @@ def test_json(command: Command, run: Path) -> None:
     assert code == 1
     assert document["verdict"] == "FAIL"
     assert document["archives"][0]["totals"]["scenarios"] == 5
-    assert {"subject", "place", "sentence"} == set(document["archives"][0]["findings"][0])
+    assert {"subject", "place", "sentence", "first_illegal_step"} == set(document["archives"][0]["findings"][0])
     (run / "one").unlink()
     code, out, _ = command(run, "--json")
     assert code == 0

@@ -174,6 +174,25 @@ def test_an_unreadable_document_is_no_equality(compare: Command, run: Path, othe
     assert err.count("processes.json: cannot be read") == 2
 
 
+def test_a_directory_that_can_be_listed_and_not_entered(
+    compare: Command, run: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `chmod 444` leaves it, which the superuser does not notice: no file in it can be looked at."""
+    real, lexists = os.stat, os.path.lexists
+
+    def stat(path: Any, **options: Any) -> os.stat_result:
+        if str(path).startswith(f"{other}/"):
+            raise PermissionError(13, "Permission denied")
+        return real(path, **options)
+
+    monkeypatch.setattr(os, "stat", stat)
+    monkeypatch.setattr(os.path, "lexists", lambda path: not str(path).startswith(f"{other}/") and lexists(path))
+    for arguments in ((run, "--compare", other), (other, "--compare", run), (other,)):
+        code, out, err = compare(*arguments)
+        assert (code, out) == (2, "")
+        assert f"{other}: cannot be listed and entered: Permission denied" in err
+
+
 # Equal.
 
 
@@ -371,7 +390,17 @@ def test_results_and_tables(compare: Command, run: Path, other: Path) -> None:
 def test_bytes_that_no_value_shows(compare: Command, run: Path, other: Path) -> None:
     (other / "results.json").write_text(json.dumps(json.loads((other / "results.json").read_text())) + "\n")
     (line,) = differences(compare, run, other)
-    assert line.startswith("results.json: differs from byte 2 on")
+    assert line == "results.json: is not in the study's layout in OTHER"
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "processes.json", "results.json"])
+def test_the_same_values_in_another_layout(compare: Command, run: Path, other: Path, name: str) -> None:
+    for indent, spoilt in ((None, other), (2, other), (None, run)):
+        before = (spoilt / name).read_text()
+        (spoilt / name).write_text(json.dumps(json.loads(before), indent=indent) + "\n")
+        (line,) = differences(compare, run, other)
+        assert line == f"{name}: is not in the study's layout in {'RUN' if spoilt == run else 'OTHER'}"
+        (spoilt / name).write_text(before)
 
 
 def test_processes_in_another_order(compare: Command, run: Path, other: Path) -> None:

@@ -11,9 +11,10 @@ import pytest
 from audit import promises
 from audit.archive import Report
 from audit.cli import main
-from audit.explain import MEANS_NOT, SHOWN, WIDTH
+from audit.explain import FIRST, MEANS_NOT, SHOWN, WIDTH
 from audit.findings import Finding
 from tests.audit import forge
+from tests.audit.play import study
 
 Explain = Callable[..., tuple[int, str]]
 
@@ -107,6 +108,40 @@ def test_a_pass_says_what_it_means_and_what_not(explain: Explain, run: Path) -> 
         assert flat(sentence) in text
     for words in ("rebuilds a whole consistent archive", "happened on the machine", "power loss", "counterexample is right"):
         assert words in text
+
+
+def test_a_pass_of_a_part_is_not_one_of_the_whole(explain: Explain, run: Path, tmp_path: Path) -> None:
+    assert "the archive holds all 5 scenarios of the catalogue, completely" in flat(explain(run)[1])
+    part = study(["key_conflict", "keyed_delivery"]).write(tmp_path / "part")
+    text = flat(explain(part)[1])
+    assert "holds 2 of the 5 scenarios of the catalogue (nothing is said of the others), and these completely" in text
+    assert "all 5 scenarios" not in text
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, "made with CPython 3.11.7, SQLite 3.40.1 of sqlite3 and aiohttp 3.10.0, attrs 26.1.0, on Linux (files on ext4)"),
+        ({}, "at commit 0123456789abcdef0123456789abcdef01234567. The tree was clean."),
+        ({"clean": False}, "The tree was not clean: it held changes that the commit does not have"),
+        ({"clean": None, "commit": None}, "outside a repository, so that no commit is known. Nothing vouches"),
+        ({"file_system": None}, "(files on an unknown file system)"),
+        ({"packages": 7}, "Its manifest does not say in the contract's form how it was made."),
+    ],
+)
+def test_how_the_run_was_made(
+    explain: Explain, archive: forge.Archive, tmp_path: Path, change: dict[str, object], words: str
+) -> None:
+    archive.run.update(change)
+    text = flat(explain(archive.write(tmp_path / "changed"))[1])
+    assert words in text
+    assert ("not clean" in text) == (change == {"clean": False})
+
+
+def test_the_first_illegal_step_is_told_first(explain: Explain, archive: forge.Archive, tmp_path: Path) -> None:
+    archive.data("keyed_delivery", "attempts", 2)["key"] = "another"
+    text = flat(explain(archive.write(tmp_path / "changed"))[1])
+    assert f"by the promise that it breaks {'-' * 100} {FIRST} (1 finding): delivery/keyed_delivery: the first illegal" in text
 
 
 def test_it_fits_two_screens(explain: Explain, run: Path) -> None:

@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import audit.files
+from audit import strict_json
+from audit.strict_json import MOST_VALUES
 from tests.audit import forge
 from tests.audit.conftest import Audit
 from tests.audit.play import study
@@ -115,6 +117,24 @@ def test_a_document_that_is_none(judge: Audit, run: Path, document: str, garbage
     text = sentences(judge, run)
     assert document in text
     assert sentence in text
+
+
+def test_too_many_values_are_not_read(judge: Audit, run: Path) -> None:
+    (run / "results.json").write_bytes(b'{"a":[' + b"[]," * MOST_VALUES + b"[]]}\n")
+    forge.reseal(run)
+    assert f"it has more than {MOST_VALUES} commas and opening brackets" in sentences(judge, run)
+    (run / "results.json").write_bytes(b'{"a":[' + b"0," * (MOST_VALUES - 2) + b"0]}\n")
+    forge.reseal(run)
+    assert "commas" not in sentences(judge, run)
+
+
+def test_too_little_memory_is_called_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def scan(text: str, at: int) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(strict_json, "_scan", scan)
+    with pytest.raises(strict_json.Malformed, match="there is not enough memory to read it"):
+        strict_json.parse(b"{}")
 
 
 NOT_IN_A_JOURNAL = {"surrogate", "nan", "infinity", "too_large", "huge_integer", "integer", "control"}
@@ -278,6 +298,32 @@ def test_the_files_of_the_manifest(judge: Audit, run: Path) -> None:
 SNIPPETS = [b'"', b"{", b"}", b"[", b"null", b"-1", b"1e400", b"\\u0000"]
 
 
+def _spoilt(judge: Audit, run: Path, name: str, at: int, cut: int, text: bytes, seal: bool) -> None:  # noqa: PLR0917
+    """Replace `cut` bytes of one file by others: a verdict, and never PASS for another journal."""
+    whole, manifest = (run / name).read_bytes(), (run / "manifest.json").read_bytes()
+    spoilt = whole[:at] + text + whole[at + cut :]
+    try:
+        (run / name).write_bytes(spoilt)
+        if seal and name != "manifest.json":
+            forge.reseal(run)
+        report = judge(run)
+        assert not any("foresaw" in str(finding) for finding in report.findings)
+        if name.endswith(".jsonl") or name == "dispatcher.lock":
+            assert report.verdict == ("PASS" if spoilt == whole else "FAIL")
+    finally:
+        (run / name).write_bytes(whole)
+        (run / "manifest.json").write_bytes(manifest)
+
+
+@pytest.mark.parametrize("text", [b"\0", b'"', b"{", b"\r"])
+def test_bytes_behind_the_end_of_each_file(judge: Audit, run: Path, text: bytes) -> None:
+    """What the next test found once: a zero byte behind the last line of a client's journal."""
+    names = [path.relative_to(run).as_posix() for path in sorted(run.rglob("*")) if path.is_file()]
+    assert any(name.endswith("client/requests.jsonl") for name in names)
+    for name in names:
+        _spoilt(judge, run, name, (run / name).stat().st_size, 0, text, True)
+
+
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_bytes_anywhere(
@@ -288,19 +334,8 @@ def test_any_bytes_anywhere(
     if not run.exists():
         archive.write(run)
     name = data.draw(st.sampled_from(sorted(p.relative_to(run).as_posix() for p in run.rglob("*") if p.is_file())))
-    whole, seal = (run / name).read_bytes(), (run / "manifest.json").read_bytes()
-    at = data.draw(st.integers(0, len(whole)))
-    cut = data.draw(st.sampled_from([0, 1, 2, 30, len(whole)]))
+    size = (run / name).stat().st_size
+    at = data.draw(st.integers(0, size) | st.just(size))
+    cut = data.draw(st.sampled_from([0, 1, 2, 30, size]))
     text = data.draw(st.one_of(st.binary(max_size=4), st.sampled_from(SNIPPETS)))
-    spoilt = whole[:at] + text + whole[at + cut :]
-    try:
-        (run / name).write_bytes(spoilt)
-        if name != "manifest.json" and data.draw(st.booleans()):
-            forge.reseal(run)
-        report = judge(run)
-        assert not any("foresaw" in str(finding) for finding in report.findings)
-        if name.endswith(".jsonl") or name == "dispatcher.lock":
-            assert report.verdict == ("PASS" if spoilt == whole else "FAIL")
-    finally:
-        (run / name).write_bytes(whole)
-        (run / "manifest.json").write_bytes(seal)
+    _spoilt(judge, run, name, at, cut, text, data.draw(st.booleans()))

@@ -137,6 +137,11 @@ def run_by_another_spawn(archive: Archive) -> None:
     archive.run["spawn"] = "magic"
 
 
+@FORGERIES.enter("run.packages: is empty, but the programs do not run without their dependencies")
+def run_without_packages(archive: Archive) -> None:
+    archive.run["packages"] = {}
+
+
 @FORGERIES.enter("is an extra file")
 def extra_file(archive: Archive) -> None:
     archive.extra["notes.txt"] = b"hello"

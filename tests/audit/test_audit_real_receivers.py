@@ -135,6 +135,35 @@ def a_full_registry_takes_one_more(part: Part) -> None:
     part.journal("client_2/requests")[1].update(type="response", data=end)
 
 
+FULL = ("storage_full", "the disk is full; nothing was done", 507)
+BROKEN = ("storage_failed", "the receiver cannot write; nothing was done", 503)
+
+
+def _fails(part: Part, arrivals_line: int, client: str, failure: tuple[str, str, int]) -> None:
+    """An answer becomes a failure of the receiver's storage, and all that a client has of it follows."""
+    reason, sentence, status = failure
+    text = f'{{"error":"{reason}","message":"{sentence}"}}'.encode()
+    told = {"outcome": "failed", "reason": reason, "status": status, "effect": None, "result_sha256": sha(text)}
+    part.data("receiver/arrivals", arrivals_line).update(told)
+    end = {"outcome": "did_not_happen", "reason": "unavailable", "status": status}
+    part.journal(f"{client}/requests")[1].update(type="outcome", data=end)
+
+
+@enter("ledger/registry_full", "is 'failed', but by then a receiver of the kind capacity answers 'refused'")
+def a_full_registry_is_a_full_disk(part: Part) -> None:
+    _fails(part, 4, "client_2", FULL)
+
+
+@enter("ledger/registry_full", "is 'storage_failed', but by then a receiver of the kind capacity answers 'registry_full'")
+def a_full_registry_is_a_broken_disk(part: Part) -> None:
+    _fails(part, 4, "client_2", BROKEN)
+
+
+@enter("ledger/in_flight_rejected", "is 'failed', but by then a receiver of the kind keyed answers 'refused'")
+def a_key_in_flight_is_a_full_disk(part: Part) -> None:
+    _fails(part, 3, "client_02", FULL)
+
+
 @enter("ledger/crash_torn", "would have written the effect 'crash_torn-1' next")
 def a_torn_effect_is_whole(part: Part) -> None:
     part.data("receiver/effects", 1)["arrival"] = "arrival-1"

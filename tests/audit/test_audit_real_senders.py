@@ -63,6 +63,12 @@ def a_later_recovery_did_something(part: Part) -> None:
     part.journal("checkpoints/after_first_recovery/outbox/history").clear()
 
 
+@enter("unknown/unknown_not_applied", "which was sent later")
+def a_query_after_the_attempt_that_its_answer_allowed(part: Part) -> None:
+    arrivals = part.journal("receiver/arrivals")
+    arrivals.append(arrivals.pop(0))
+
+
 @enter("history/torn_history", "history.append.torn#1, but its records do not bring it there")
 def nothing_was_left_to_tear(part: Part) -> None:
     attempts = part.journal("outbox/attempts")

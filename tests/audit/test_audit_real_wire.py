@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.audit.conftest import Audit
+from tests.audit.forge import sha
 from tests.audit.real import Part, Whole
 from tests.audit.real_forgeries import NOBODY, RealForgeries, again
 
@@ -40,6 +41,18 @@ def a_request_without_its_headers_arrived(part: Part) -> None:
     later = [again(record, "arrival-2") for record in arrivals]
     arrivals[:] = [first, refusal, *later]
     part.data("receiver/effects", 1)["arrival"] = "arrival-2"
+
+
+@enter("delivery/keyed_delivery", "data.fingerprint: is None, but the attempt 'keyed_delivery-1#1' sent")
+def a_body_is_cut_where_nobody_stands_in_the_way(part: Part) -> None:
+    refusal = sha(b'{"error":"body_incomplete","message":"the connection ended in the middle of the body"}')
+    refused = {"outcome": "refused", "reason": "body_incomplete", "status": 400, "effect": None, "result_sha256": refusal}
+    first, second = part.data("receiver/arrivals", 2), part.data("receiver/arrivals", 4)
+    second.update(first)
+    first.update(refused)
+    part.data("receiver/arrivals", 1).update(fingerprint=None, body_bytes=None)
+    part.data("receiver/effects", 1)["arrival"] = "arrival-2"
+    part.data("outbox/receipts", 1)["replayed"] = False
 
 
 @enter("wire/request_cut_in_body", "was cut in its body")

@@ -142,7 +142,7 @@ RUN = exact({
         "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(Z|[+]00:00)"
     ),
     "wall_seconds": NUMBER, "cores": POSITIVE, "python": NAME, "implementation": NAME, "platform": NAME,
-    "file_system": or_null(NAME), "packages": named(NAME), "sqlite": SQLITE,
+    "file_system": or_null(NAME), "packages": {**named(NAME), "minProperties": 1}, "sqlite": SQLITE,
     "commit": or_null(matching("[0-9a-f]{40}")), "clean": or_null(FLAG),
 }, ways=UNKNOWN_OR_BOTH)  # fmt: skip
 PLAN = exact({

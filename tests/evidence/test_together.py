@@ -133,7 +133,7 @@ def test_an_exit_code_or_a_signal(member: str, code: str) -> None:
 def test_a_commit_and_whether_it_was_clean() -> None:
     run = {
         "spawn": "fork", "jobs": 1, "started_at": "2026-01-01T00:00:00Z", "wall_seconds": 1, "cores": 1, "python": "3",
-        "implementation": "C", "platform": "L", "file_system": None, "packages": {},
+        "implementation": "C", "platform": "L", "file_system": None, "packages": {"aiohttp": "3"},
         "sqlite": {"package": "sqlite3", "version": "3", "journal_mode": "wal"},
     }  # fmt: skip
     agree(

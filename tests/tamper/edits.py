@@ -16,6 +16,8 @@ from tests.audit.sweep import VOLATILE, Path_, leaves, other
 from tests.tamper.draft import MANIFEST, PROCESSES, TWICE, Draft, parsed
 from tests.tamper.ground import Base
 
+ENDINGS = (b"\0", b'{"sha256":"', b" ")
+"""Bytes without a newline, put behind the end of a file."""
 COMMON = ("sources", "catalogue")
 """Members of the manifest that are the same in every part: edited in the first one only."""
 
@@ -191,6 +193,7 @@ def _of_file(base: Base, path: str) -> Iterator[Edit]:
     cut = data[: len(data) // 2]
     ways: list[tuple[str, bytes | None]] = [("removed", None), ("emptied", b""), ("cut at half", cut)]
     ways += [("cut at a line", b"".join(data.splitlines(keepends=True)[:-1])), ("doubled", data * 2)]
+    ways += [("with bytes behind its end", data + ending) for ending in ENDINGS]
     ways += [("with CR LF", data.replace(b"\n", b"\r\n"))]
     partner = _partner(base, path) if path.startswith("scenarios/") else None
     if partner is not None:

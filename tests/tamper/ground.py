@@ -95,7 +95,7 @@ class Field:
         self.root = Path(self._scratch.name) / "checkout"
         self.root.mkdir()
         freeze(self.root, checkout)
-        self.ground = functools.lru_cache(maxsize=4)(self._ground)
+        self.ground = functools.lru_cache(maxsize=12)(self._ground)
 
     def __enter__(self) -> Self:
         return self

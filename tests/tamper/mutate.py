@@ -76,6 +76,24 @@ def token(data: bytes, chance: random.Random) -> bytes:
     return data[:at] + new + data[end:]
 
 
+def append(data: bytes, chance: random.Random) -> bytes:
+    """Bytes behind the end, where the last line of a journal has no newline then."""
+    return data + chance.choice(
+        (b"\0", b"x", b"{", b" ", data[: chance.randrange(1, 60)], chance.randbytes(chance.randrange(1, 9)))
+    )
+
+
+def flip_near_the_end(data: bytes, chance: random.Random) -> bytes:
+    """A bit of one of the last bytes: of the last line's end."""
+    at = max(0, len(data) - chance.randrange(1, 9))
+    return data[:at] + bytes([each ^ (1 << chance.randrange(8)) for each in data[at : at + 1]]) + data[at + 1 :]
+
+
+def lose_the_end(data: bytes, chance: random.Random) -> bytes:
+    """Without its last bytes: often the newline alone."""
+    return data[: max(0, len(data) - chance.choice((1, 1, 2, chance.randrange(1, 80))))]
+
+
 def mark(data: bytes, chance: random.Random) -> bytes:
     return b"\xef\xbb\xbf" + data
 
@@ -92,7 +110,7 @@ def shuffle_lines(data: bytes, chance: random.Random) -> bytes:
 
 MUTATIONS: tuple[Mutation, ...] = (
     flip, flip, flip, insert, remove, cut, repeat, splice, digits, digits, token, token, token, mark, carriage_returns,
-    shuffle_lines,
+    shuffle_lines, append, append, flip_near_the_end, lose_the_end,
 )  # fmt: skip
 
 

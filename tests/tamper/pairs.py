@@ -1,6 +1,7 @@
 """Forgeries of two fields that belong together: both are changed to agree, so that neither gives the other away.
 
-Each maker finds every forgery of its kind in one scenario; `pairs_of` takes a sample of them by seeded random numbers. The
+Each maker finds every forgery of its kind in one scenario; `pairs_of` takes a sample of them by seeded random numbers, and all
+of those that hang on an answer which no count gives away (`linked`). The
 forger adapts what the process records and the summaries say as far as the two fields go, and no further.
 """
 
@@ -17,6 +18,7 @@ from tests.audit.sweep import leaves, other
 from tests.tamper.draft import PROCESSES, Draft
 from tests.tamper.edits import Edit
 from tests.tamper.ground import Base
+from tests.tamper.linked import answers, later, texts, turns
 
 MOST_EXCHANGED = 12
 """Of this many values of one member every two are exchanged."""
@@ -120,6 +122,13 @@ def _exchanging(journals: list[str], one: Any, two: Any) -> Change:
     return apply
 
 
+ALWAYS: dict[str, tuple[Callable[[Draft], Iterator[Pair]], ...]] = {
+    "refusal and outcome": (lambda d: answers(d, successes=False),),
+    "the effect of a later arrival": (later,),
+    "the turns of two clients": (turns,),
+    "the text of a refusal": (texts,),
+}
+"""These are few, and no count gives them away: they are tried whenever anything is."""
 PAIRS: dict[str, tuple[Callable[[Draft], Iterator[Pair]], ...]] = {
     "receipt and history": (lambda d: _both("receipts/receipt", "result", "history/history", "answer", d),),
     "intention and history": (lambda d: _both("intentions/intention", "body", "history/history", "question", d),),
@@ -137,6 +146,8 @@ PAIRS: dict[str, tuple[Callable[[Draft], Iterator[Pair]], ...]] = {
     "answer and receipt": (_answer_and_receipt, lambda d: _both("arrivals/answer", "status", "receipts/receipt", "status", d)),
     "process exit and summary": (_exit_and_summary,),
     "two values exchanged everywhere": (_exchanged,),
+    "answer and outcome": (lambda d: answers(d, successes=True),),
+    **ALWAYS,
 }
 
 
@@ -146,5 +157,5 @@ def pairs_of(base: Base, chance: random.Random, share: float) -> Iterator[Edit]:
     for name, makers in PAIRS.items():
         for make in makers:
             for path, place, apply in make(draft):
-                if chance.random() < share:
+                if share and (name in ALWAYS or chance.random() < share):
                     yield Edit(f"two fields: {name}", path, place, apply, base.names)

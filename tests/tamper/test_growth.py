@@ -9,9 +9,13 @@ import pytest
 
 from tests.audit.real import Part, document
 from tests.tamper.ground import Field
+from tests.tamper.trees import peaks
 
 SCENARIO = "delivery/keyed_delivery"
 FEW, TIMES = 400, 8
+LONG = 24_000
+START_BYTES, MOST_FOR_A_BYTE = 32 * 1024 * 1024, 7
+"""What the audit takes before it has read anything, and how many bytes it takes for one of a scenario's journals."""
 SLOWEST_RATIO = 3 * TIMES
 """What is quadratic takes 64 times as long."""
 
@@ -60,6 +64,12 @@ def test_time_grows_with_the_archive(much: Callable[[Part, int], None], ground_o
             assert report.verdict == "FAIL"
         seconds[count] = best
     assert seconds[FEW * TIMES] < SLOWEST_RATIO * seconds[FEW], seconds
+
+
+def test_memory_is_that_of_the_largest_scenario_however_many_there_are(ground_of: Field) -> None:
+    one, four, size = peaks(ground_of.ground(SCENARIO), ground_of.ground(*ground_of.whole.names), LONG)
+    assert four < 1.2 * one, (one, four)
+    assert one < START_BYTES + MOST_FOR_A_BYTE * size, (one, size)
 
 
 def test_a_scenario_without_end_is_not_gone_through(ground_of: Field) -> None:

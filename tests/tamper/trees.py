@@ -24,7 +24,7 @@ from tests.tamper.ground import Ground
 COMMAND_SECONDS = 60
 EXTRA_FILES = 100_000
 SPARSE_BYTES = 2**40
-TREE_MEMORY_BYTES = 200 * 1024 * 1024
+TREE_MEMORY_BYTES = 160 * 1024 * 1024
 
 
 def _listed(name: str) -> Callable[[Path], object]:
@@ -96,7 +96,8 @@ def _write(name: str | bytes, data: bytes = b"") -> Callable[[Path], object]:
     return put
 
 
-JOURNAL = "scenarios/delivery/keyed_delivery/receiver/effects.jsonl"
+KEYED = "delivery/keyed_delivery"
+JOURNAL = f"scenarios/{KEYED}/receiver/effects.jsonl"
 TREES: dict[str, Callable[[Path], object]] = {
     "a link in place of a journal": _instead(_link("/etc/hostname"), JOURNAL),
     "a link to itself in place of the manifest": _instead(_link("manifest.json"), "manifest.json"),
@@ -124,10 +125,13 @@ TREES: dict[str, Callable[[Path], object]] = {
     "300 folders in one another": _deep,
     "100,000 extra files": _many,
     "an endless line": _write(JOURNAL, b"x" * (32 * 2**20)),
+    "six million empty arrays in the results": _write("results.json", b'{"a":[' + b"[]," * 6_000_000 + b"[]]}\n"),
     "deep nesting in the manifest": _write("manifest.json", b'{"a":' * 2**20 + b"\n"),
 }
 
 MEASURING = """
+import gc
+gc.disable()  # as audit.py does
 import sys
 sys.path.insert(0, sys.argv[1])
 from audit.cli import main
@@ -191,8 +195,21 @@ def grown(ground: Ground, lines: int = 20_000, times: int = 10) -> tuple[dict[st
     ] > times * 1.5 else []
 
 
-def _lengthen(folder: Path, count: int) -> None:
-    """A receiver's journals with this many valid records more, which the processes never caused."""
+def peaks(one: Ground, several: Ground, lines: int) -> tuple[int, int, int]:
+    """Peak memory for one scenario with long journals and for several of them; the size of one scenario's journals."""
+    found, size = [], 0
+    for ground in (one, several):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch) / "archive"
+            shutil.copytree(ground.folder, folder)
+            for name in ground.base.names:
+                size = _lengthen(folder, lines, name)
+            found.append(audited(folder, ground.root)[2])
+    return found[0], found[1], size
+
+
+def _lengthen(folder: Path, count: int, scenario: str = KEYED) -> int:
+    """A receiver's journals with this many valid records more, which the processes never caused; their size."""
     from tests.audit.forge import Record, journal_bytes, payload, sha  # noqa: PLC0415
 
     effects: list[Record] = []
@@ -213,6 +230,8 @@ def _lengthen(folder: Path, count: int) -> None:
         effect = {"arrival": name, "fingerprint": body, "key": key, "number": number, "result": payload(text), "status": 200}
         arrivals += [{"type": "arrival", "id": name, "data": arrival}, {"type": "answer", "id": name, "data": answer}]
         effects.append({"type": "effect", "id": key, "data": effect})
-    store = folder / Path(JOURNAL).parent
-    (store / "effects.jsonl").write_bytes(journal_bytes("effects", effects))
-    (store / "arrivals.jsonl").write_bytes(journal_bytes("arrivals", arrivals))
+    store = folder / "scenarios" / scenario / "receiver"
+    return sum(
+        (store / f"{name}.jsonl").write_bytes(journal_bytes(name, records))
+        for name, records in (("effects", effects), ("arrivals", arrivals))
+    )
