@@ -61,9 +61,8 @@ class PostgresServer:
     def __init__(self, **settings: str) -> None:
         self._settings = {"fsync": "off", "max_connections": "50", **settings}
         self._user = _user()
-        self._directory = Path(
-            tempfile.mkdtemp(prefix="halt23-postgres-", dir=_IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None)
-        )
+        in_memory = self._settings["fsync"] == "off" and os.access(_IN_MEMORY, os.W_OK)
+        self._directory = Path(tempfile.mkdtemp(prefix="halt23-postgres-", dir=_IN_MEMORY if in_memory else None))
         self._process: subprocess.Popen[bytes] | None = None
         self._databases = 0
         self.port = 0
