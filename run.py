@@ -15,7 +15,9 @@ import sys
 if __name__ == "__main__":
     # The imports below take a moment, and until the study stands there is nothing to end: a stop is told and that is all.
     def _stopped_early(number: int, _frame: object) -> None:
-        os.write(2, f"run.py: stopped by {signal.Signals(number).name} before anything was started\n".encode())
+        os.write(
+            2, f"run.py: stopped by {signal.Signals(number).name} before its work was begun, or before it was whole\n".encode()
+        )
         os._exit(3)
 
     for _signal in (signal.SIGINT, signal.SIGTERM):
@@ -34,7 +36,6 @@ from outbox.errors import BadInput, Halt23Error, say
 from scenarios.catalogue import PROTOCOL_VERSION, SCENARIOS
 from scenarios.engine.study import StudyOptions, run_study
 from scenarios.model import protocol_sha256
-from scenarios.report import command as pictures
 from scenarios.selection import select
 
 SUBCOMMANDS = ("list", "points", "report")
@@ -55,7 +56,10 @@ def study(arguments: argparse.Namespace) -> int:
         f"{result.wall_seconds:.2f} s; tables in {arguments.out / 'tables.md'}"
     )
     print(f"Now let the audit count again: python audit/audit.py {arguments.out}")
-    print(f"And look at it in a browser: {arguments.out / 'report.html'}")
+    if result.no_page is None:
+        print(f"And look at it in a browser: {arguments.out / 'report.html'}")
+    else:
+        print(result.no_page, file=sys.stderr)
     return 1 if result.problems else 0
 
 
@@ -94,6 +98,8 @@ def list_points(arguments: argparse.Namespace) -> int:
 
 def report(arguments: argparse.Namespace) -> int:
     """Draw the page of an archive again, or its pictures as files. Nothing is overwritten."""
+    from scenarios.report import command as pictures  # noqa: PLC0415 - the other commands do without a template engine
+
     page = pictures.where(arguments.archive, arguments.out, pictures=bool(arguments.svg or arguments.mermaid))
     for line in pictures.write(arguments.archive, pictures.Wanted(page, arguments.svg, arguments.mermaid)):
         print(f"written: {line}")
@@ -148,6 +154,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 3
     except BrokenPipeError:
         return _unread(0)  # who read our output has seen enough
+    except OSError as error:  # all others have become errors of ours where they happened
+        say(f"run.py: standard output cannot be written: {error.strerror}", sys.stderr)
+        return _unread(3)
     return _flushed(code)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from scenarios.catalogue import PROTOCOL_VERSION, SCENARIOS, SECTIONS
 from scenarios.engine.runner import ScenarioResult
 from scenarios.model import Scenario, catalogue_data, protocol_sha256
-from scenarios.report import archive, page, tables
+from scenarios.report import archive, tables
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -39,15 +39,34 @@ def write(
     selected: Sequence[Scenario],
     sources: Mapping[str, str],
     facts: RunFacts,
-) -> None:
-    """Write everything beside the scenarios' own files into `out`. Raises OSError where the machine does not let it."""
+) -> str | None:
+    """Write everything beside the scenarios' own files into `out`. Raises OSError where the machine does not let it.
+
+    The page for people is no evidence: where it cannot be made the archive is whole without it, and the answer says why.
+    """
     _write_json(out / "processes.json", _processes(results, facts.clock_zero))
     _write_json(out / "results.json", _results(results))
     (out / "tables.md").write_text(tables.render(results, dict(SECTIONS)), encoding="utf-8", newline="\n")
     manifest = _manifest(selected, sources, facts)
-    at = out / archive.PAGE
-    at.write_bytes(page.render(archive.read(out, manifest), at))
+    problem = _draw(out, manifest)
     _write_last(out / MANIFEST, {**manifest, "files": _files(out)})
+    return problem
+
+
+def _draw(out: Path, manifest: Mapping[str, Any]) -> str | None:
+    """Write the page; what was in the way, or None."""
+    at = out / archive.PAGE
+    partial = at.with_name(f".{at.name}.partial")
+    try:
+        from scenarios.report import page  # noqa: PLC0415 - a template engine that cannot be loaded must not cost the evidence
+
+        partial.write_bytes(page.render(archive.read(out, manifest), at))
+        partial.rename(at)
+    except Exception as error:  # whatever it is, the run that is being archived has happened
+        partial.unlink(missing_ok=True)
+        told = f"{type(error).__name__}: {error}"
+        return f"{at} could not be made ({told}); the evidence is whole without it. Try: python run.py report {out} --out FILE"
+    return None
 
 
 def _processes(results: Sequence[ScenarioResult], clock_zero: float) -> dict[str, Any]:

@@ -42,10 +42,11 @@ class StudyOptions:
 
 @dataclass(frozen=True, slots=True)
 class StudyResult:
-    """The scenarios' results, in the order of the catalogue, and how long the run took."""
+    """The scenarios' results, in the order of the catalogue, how long the run took, and why it has no page for people."""
 
     results: tuple[ScenarioResult, ...]
     wall_seconds: float
+    no_page: str | None = None
 
     @property
     def problems(self) -> list[str]:
@@ -114,8 +115,8 @@ async def _run(scenarios: Sequence[Scenario], options: StudyOptions, stream: Tex
         if source_hashes(ROOT) != sources:
             raise EvidenceIncomplete(f"the sources in {ROOT} changed while the study ran; run again into a new directory")
         facts = evidence.RunFacts(options.spawn, options.jobs, started_at, round(wall_seconds, 3), clock_zero, told)
-        evidence.write(options.out, results, scenarios, sources, facts)
-    return StudyResult(tuple(results), wall_seconds)
+        no_page = evidence.write(options.out, results, scenarios, sources, facts)
+    return StudyResult(tuple(results), wall_seconds, no_page)
 
 
 async def _all(

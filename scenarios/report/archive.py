@@ -19,6 +19,8 @@ from scenarios.report.words import MAX_LINE, number_of, plain, short_hashes, sho
 MAX_FILE_BYTES = 64 * 1024 * 1024
 MAX_LINES = 20_000
 MAX_SMALL_BYTES = 4096
+MAX_FILES = 1000
+MAX_DEPTH = 16
 MANIFEST, PROCESSES, RESULTS, PAGE = "manifest.json", "processes.json", "results.json", "report.html"
 CHECKPOINTS = "checkpoints"
 _CHAIN = len('{"sha256":"","previous":"",') + 128  # what stands in a line before its own content
@@ -56,6 +58,8 @@ def read(folder: Path, manifest: Mapping[str, Any] | None = None) -> Archive:
 
 
 def _hold_finished(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"{folder} is not a directory; name an archive that run.py --out made")
     if not folder.is_dir():
         raise BadInput(f"{folder}: there is no such directory; name an archive that run.py --out made")
     if (folder / MANIFEST).exists():
@@ -167,7 +171,7 @@ def _files(folder: Path, section: str, name: str) -> tuple[dict[str, JournalFile
     small: dict[str, str] = {}
     if {section, name} & {"", ".", ".."} or any("/" in part or "\0" in part for part in (section, name)):
         return journals, small  # no folder of this archive can be meant
-    for relative, path in sorted(_walk(folder / "scenarios" / section / name)):
+    for relative, path in sorted(_walk(folder, ("scenarios", section, name))):
         try:
             if relative.endswith(".jsonl"):
                 journals[relative] = _journal(relative, path)
@@ -178,13 +182,26 @@ def _files(folder: Path, section: str, name: str) -> tuple[dict[str, JournalFile
     return journals, small
 
 
-def _walk(top: Path) -> Iterator[tuple[str, Path]]:
-    for directory, folders, names in os.walk(top):
-        if Path(directory) == top and CHECKPOINTS in folders:
-            folders.remove(CHECKPOINTS)
-        for each in names:
-            path = Path(directory, each)
-            yield path.relative_to(top).as_posix(), path
+def _walk(folder: Path, parts: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    """The files below a folder of the archive, so many and so deep as a scenario may have; through no link."""
+    top = folder
+    for part in parts:
+        top = top / part
+        if top.is_symlink():
+            return
+    waiting, left = [(top, 0)], MAX_FILES
+    while waiting and left:
+        directory, depth = waiting.pop()
+        try:
+            entries = sorted(os.scandir(directory), key=lambda entry: entry.name)[:left]
+        except (OSError, UnicodeEncodeError):
+            continue  # what cannot be listed is not there for us; its absence is told by the story
+        for entry in entries:
+            left -= 1
+            if not entry.is_dir(follow_symlinks=False):
+                yield Path(entry.path).relative_to(top).as_posix(), Path(entry.path)
+            elif depth < MAX_DEPTH and not (depth == 0 and entry.name == CHECKPOINTS):
+                waiting.append((Path(entry.path), depth + 1))
 
 
 def _journal(relative: str, path: Path) -> JournalFile:

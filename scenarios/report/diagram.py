@@ -16,6 +16,7 @@ MAX_ROWS, MAX_LANES = 400, 64
 TOP = 22
 HEIGHTS = {Kind.START: 36, Kind.MOMENT: 34, Kind.CHECK: 32, Kind.FILE: 30, Kind.DOUBT: 30, Kind.HALT: 30}
 ROW = 27
+MIN_CUT = 20  # a piece of the line of a halt that is shorter looks like a slip of the pen
 LEVEL = 22  # of a second level of heads
 COUNT_X = (14, 37, 60, 83)
 COUNT_NAMES = "ERHA"
@@ -151,7 +152,10 @@ class _Drawing:
                 if event.kind is Kind.HALT and event.lane is not None:
                     x = self.columns.x[event.lane]
                     behind = min(x + label_end(event) + 6, self.columns.width - 4)
-                    yield Stroke(f"M{LEFT - 10} {y}H{x - 12}M{behind} {y}H{self.columns.width - 4}", "crash")
+                    sides = ((LEFT - 10, x - 12), (behind, self.columns.width - 4))
+                    way = "".join(f"M{begin} {y}H{end}" for begin, end in sides if end - begin >= MIN_CUT)
+                    if way:
+                        yield Stroke(way, "crash")
 
     def _lanes(self) -> Iterator[Shape]:
         for lane, (first, last) in self.columns.spans.items():

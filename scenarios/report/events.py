@@ -37,6 +37,7 @@ class Trait(StrEnum):
     REPLAYED = "replayed"
     DUPLICATE = "duplicate"
     LOST = "lost"
+    DENIED = "denied"  # done, and refused as far as the sender's side knows
     CUT = "cut"
     REFUSED = "refused"
     RELAY = "relay"  # the relay's own doing

@@ -26,9 +26,10 @@ from scenarios.catalogue import SECTIONS
 from scenarios.report import diagram, svg
 from scenarios.report.events import Story
 from scenarios.report.facts import COUNTED, Archive, JournalFile, Process, ScenarioEvidence
+from scenarios.report.headline import caution_of, headline
 from scenarios.report.story import tell
 from scenarios.report.views import Cell, FileText, ProcessRow, ScenarioView, SectionView, SentenceRow
-from scenarios.report.words import counted, label, plain
+from scenarios.report.words import counted, figure, label, plain
 
 MAX_ROWS, MAX_LINES = 600, 400
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_/-]{1,200}")
@@ -80,7 +81,7 @@ def render(archive: Archive, at: Path) -> bytes:
     style, script, policy = _assets()
     template = _environment().get_template("report.html.j2")
     shapes = Markup(svg.SHAPES)  # noqa: S704 - our own
-    page = _page(archive, _scenarios(archive, at))
+    page = {**_page(archive, _scenarios(archive, at)), **_place(archive, at)}
     text = template.render(page=page, style=style, script=script, policy=policy, shapes=shapes, legend=LEGEND, limits=LIMITS)
     return text.encode("utf-8", "backslashreplace")
 
@@ -91,31 +92,33 @@ def _page(archive: Archive, scenarios: Sequence[tuple[ScenarioEvidence, Scenario
         for number, (name, members) in enumerate(groupby(scenarios, key=lambda pair: pair[0].section))
     ]
     shown = [each for _evidence, each in scenarios]
-    count = counted(len(shown), "scenario")
-    wrong = sum(each.verdict != "PASS" for each in shown)
-    verdict = "FAIL" if wrong else plain(archive.verdict, 20) or "UNKNOWN"
-    folder = _folder(archive)
+    front = headline(archive.verdict, shown)
     selection = "" if archive.complete else _only(evidence.path for evidence, _ in scenarios)
     part = "The whole catalogue was run." if archive.complete else "A part of the catalogue was run."
     return {
-        "verdict": verdict,
-        "title": count,
-        "headline": f"{count}: {f'{wrong} not' if wrong else 'all'} as declared",
+        "verdict": front.verdict,
+        "title": counted(len(shown), "scenario"),
+        "headline": front.words,
         "lead": part,
         "problems": [plain(each) for evidence, _ in scenarios for each in evidence.problems][:200],
         "sections": sections,
         "kinds": sorted({kind for each in shown for kind in each.kinds}),
         "verdicts": sorted({each.verdict for each in shown}),
+        "cautions": any(each.caution for each in shown),
         "facts": _facts(archive),
-        "folder": plain(str(archive.folder)),
-        "audit": f"python audit/audit.py {folder}",
         "run_again": f"python run.py --out again{selection}",
-        "compare": f"python audit/audit.py {folder} --compare again",
     }
 
 
-def _folder(archive: Archive) -> str:
-    return shlex.quote(plain(str(archive.folder)))
+def _place(archive: Archive, at: Path) -> Mapping[str, str]:
+    """Where the archive is. A page that lies in it does not say, so that it is the same wherever the archive is moved to."""
+    inside = at.resolve().parent == archive.folder.resolve()
+    folder = "DIR" if inside else shlex.quote(plain(str(archive.folder)))
+    return {
+        "folder": "the folder that this file is in (DIR above)" if inside else plain(str(archive.folder)),
+        "audit": f"python audit/audit.py {folder}",
+        "compare": f"python audit/audit.py {folder} --compare again",
+    }
 
 
 def _only(paths: Any) -> str:
@@ -171,14 +174,16 @@ def _scenarios(archive: Archive, at: Path) -> list[tuple[ScenarioEvidence, Scena
     for number, evidence in enumerate(archive.scenarios):
         identity = evidence.path if _PLAIN_ID.fullmatch(evidence.path) and evidence.path not in used else f"scenario-{number}"
         used.add(identity)
-        found.append((evidence, _scenario(evidence, identity, inside=inside)))
+        found.append((evidence, _scenario(evidence, identity, f"told-{number}", inside=inside)))
     return found
 
 
-def _scenario(evidence: ScenarioEvidence, identity: str, *, inside: bool) -> ScenarioView:
+def _scenario(evidence: ScenarioEvidence, identity: str, told: str, *, inside: bool) -> ScenarioView:
     story = tell(evidence)
     name = plain(evidence.name, 120)
-    picture = svg.picture(diagram.draw(story), f"Sequence diagram of {name}. The same story stands below in sentences.")
+    title = f"Sequence diagram of {name}. The same story stands below in sentences."
+    picture = svg.picture(diagram.draw(story), title, told)
+    cells = _cells(evidence)
     rows = list(_story(story))
     return ScenarioView(
         id=identity,
@@ -188,7 +193,10 @@ def _scenario(evidence: ScenarioEvidence, identity: str, *, inside: bool) -> Sce
         kinds=tuple(plain(kind, 60) for kind in evidence.receiver_kinds),
         verdict=plain(evidence.verdict, 20),
         counterexample=evidence.counterexample,
-        cells=_cells(evidence),
+        cells=cells,
+        caution=caution_of(sum(cell.wrong for cell in cells), len(story.doubts)),
+        told=told,
+        heading=Markup(escape(name).replace("_", "_<wbr>")),  # noqa: S704 - escaped
         problems=tuple(plain(each) for each in evidence.problems[:50]),
         picture=Markup(picture),  # noqa: S704 - every word in it was escaped by svg
         closing=story.closing[:20],
@@ -207,7 +215,7 @@ def _cells(evidence: ScenarioEvidence) -> tuple[Cell, ...]:
     found = evidence.counts.values() if evidence.counts else (None,) * len(COUNTED)
     expected = evidence.expected.values() if evidence.expected else (None,) * len(COUNTED)
     return tuple(
-        Cell("?" if value is None else str(value), "?" if wanted is None else str(wanted), value != wanted)
+        Cell(figure(value), figure(wanted), value is None or value != wanted)
         for value, wanted in zip(found, expected, strict=True)
     )
 

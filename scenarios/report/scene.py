@@ -7,20 +7,15 @@ replay needs it ends the replay of that process (`Absent`), and whatever was not
 """
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable
 
 from outbox.faults import HALT_EXIT_CODE, WritePoints
 from outbox.journal import JournalSpec
+from scenarios.report.actors import Absent, Actor, Doubts, Halted, Replay, Said, article, capital, lost_place, lower, title_of
 from scenarios.report.events import Event, Kind, Lane, Ref, Trait
 from scenarios.report.facts import Line, Process, ScenarioEvidence, Tally
 from scenarios.report.shelf import Cursor, Shelf
-from scenarios.report.words import counted, label, ordinal, plain
-
-T = TypeVar("T")
-Replay = Generator[None, None, T]
-# What a record is in a few words and in a sentence, and what is particular about it.
-Said = tuple[str, str, frozenset[Trait]]
+from scenarios.report.words import counted, label, plain
 
 MAX_TITLE = 32
 ROLES = {
@@ -33,70 +28,32 @@ ROLES = {
 _COUNTED = {"effect": "effects", "receipt": "receipts", "history": "history", "arrival": "arrivals"}
 
 
-class Halted(Exception):
-    """The process of `actor` halts here."""
-
-    def __init__(self, actor: "Actor") -> None:
-        super().__init__(str(actor.number))
-        self.actor = actor
-
-
-class Absent(Exception):
-    """The record that `actor` must have written now is not what its journal has next; the text says which."""
-
-    def __init__(self, actor: "Actor", sentence: str) -> None:
-        super().__init__(sentence)
-        self.actor = actor
-
-
-class Actor:
-    """A process incarnation during the replay."""
-
-    def __init__(self, number: int, process: Process, lane: Lane) -> None:
-        self.number, self.process, self.lane = number, process, lane
-        self.running = True
-        self.passed: Counter[str] = Counter()
-        self.suspended: Replay[None] | None = None
-        self.remark = ""  # why it did nothing
-
-    @property
-    def name(self) -> str:
-        """As the sentences call it."""
-        if self.lane.role == "client":
-            return self.lane.title
-        which = f"{ordinal(self.process.incarnation)} " if self.process.incarnation > 1 else ""
-        return f"the {which}{_title(self.process, self.lane.role, numbered=False)}"
-
-    @property
-    def halts(self) -> bool:
-        """Whether it ended by the injected halt."""
-        return self.process.fault is not None and self.process.exit_code == HALT_EXIT_CODE
-
-    def folder(self) -> str:
-        """Where it keeps its files."""
-        return self.process.option("--dir", self.process.name)
-
-
 class Scene:
     """See the module."""
 
-    def __init__(self, scenario: ScenarioEvidence) -> None:
+    def __init__(self, scenario: ScenarioEvidence, doubts: Doubts) -> None:
         self.scenario = scenario
+        self.certain = doubts.certain
         self.shelf = Shelf(scenario.journals, scenario.steps)
         self.actors: list[Actor] = []
         self.events: list[Event] = []
         self.counts = Tally()
         self.effects: Counter[str] = Counter()  # by operation: the key of an intention or of a bare client's request
         self.settled: dict[str, str] = {}  # operation to what the sender's side says of it: receipt, then history
+        self.sent: set[str] = set()  # operations of which an attempt has left its sender
+        self.denied: set[str] = set()  # operations whose last attempt was refused, though an earlier request went out
         self._told: set[tuple[str, int]] = set()
+        self._missing: set[str] = set()  # journals that must be there and are not
+        self._astray = doubts.astray
 
     # Who runs.
 
     def enter(self, process: Process, *, joined: bool = False) -> Actor:
         """Begin the lane of a process."""
         role = ROLES.get(process.module, "program")
-        lane = Lane(process, role, label(_title(process, role), MAX_TITLE))
+        lane = Lane(process, role, label(title_of(process, role), MAX_TITLE))
         actor = Actor(len(self.actors), process, lane)
+        actor.astray = actor.number in self._astray
         self.actors.append(actor)
         armed = "".join(
             f", armed to {word} at {point}#{occurrence}"
@@ -179,8 +136,8 @@ class Scene:
         done = self.effects[operation]
         if done == 1 or self.settled.get(operation) != "history" or (operation, done) in self._told:
             return
-        if done == 0 and any(cursor.next_is("effect") for cursor in self.shelf.all()):
-            return  # one that is still to come may be this operation's
+        if done == 0 and (not self.certain or any(cursor.next_is("effect") for cursor in self.shelf.all())):
+            return  # one that has no place, or is still to come, may be this operation's
         self._told.add((operation, done))
         trait = Trait.DUPLICATE if done else Trait.LOST
         did = {0: "never did it", 2: "did it twice"}.get(done, f"did it {done} times")
@@ -207,7 +164,7 @@ class Scene:
             raise Halted(actor)
 
     def open(self, actor: Actor, cursor: Cursor, spec: JournalSpec) -> Replay[None]:
-        """Open a journal for appending: create it, cut its torn tail."""
+        """Open a journal for appending: create it, cut its torn tail. One that the archive lacks is told as missing."""
         if not cursor.exists:
             yield from self.reach(actor, spec.create.before)
             cursor.exists = True
@@ -221,6 +178,13 @@ class Scene:
             yield from self.reach(actor, spec.repair.synced)
         if len(cursor) == 0:
             yield from self.reach(actor, spec.create.synced)
+        self.look_for(actor, cursor)
+
+    def look_for(self, actor: Actor, cursor: Cursor) -> None:
+        """Say it, once, where a journal that `actor` must have made is not in the archive."""
+        if cursor.path not in self.scenario.journals and cursor.path not in self._missing:
+            self._missing.add(cursor.path)
+            self.doubt(f"The file {plain(cursor.path)} is missing: what {actor.name} wrote there cannot be told.")
 
     def append(
         self,
@@ -237,6 +201,8 @@ class Scene:
 
         Raises Halted at its points, and Absent where the journal has something else next.
         """
+        if actor.astray and wanted[0] in _COUNTED:
+            raise Absent(actor, f"{lost_place(actor)}. Whether it wrote {article(wanted[0])} record cannot be told.")
         yield from self.reach(actor, points.before)
         if points.torn is not None and actor.halts and actor.process.fault == (points.torn, actor.passed[points.torn] + 1):
             cursor.torn = True
@@ -271,25 +237,3 @@ class Scene:
                 count = counted(len(left), "record")
                 sentence = f"Not placed: {count} of {plain(cursor.path)} ({names}{more}), which no process was seen to write."
                 self.doubt(sentence, [cursor.ref(line) for line in left], f"not placed: {count} of {label(cursor.path)}")
-
-
-def _title(process: Process, role: str, *, numbered: bool = True) -> str:
-    name = plain(process.name, 60)
-    if role == "receiver" and process.arguments:
-        name = f"{plain(process.arguments[0], 40)} {name}"
-    return name if process.incarnation <= 1 or not numbered else f"{name}, {ordinal(process.incarnation)}"
-
-
-def article(noun: str) -> str:
-    """The noun with `a` or `an`."""
-    return f"an {noun}" if noun[:1] in "aeiou" else f"a {noun}"
-
-
-def capital(sentence: str) -> str:
-    """With a capital letter in front."""
-    return sentence[:1].upper() + sentence[1:]
-
-
-def lower(sentence: str) -> str:
-    """With a small letter in front."""
-    return sentence[:1].lower() + sentence[1:]

@@ -11,12 +11,13 @@ from dataclasses import asdict
 from typing import Any
 
 from outbox.dispatcher import Summary
-from outbox.outcome import APPLIED, MAY_HAVE_HAPPENED, NOT_APPLIED, UNANSWERABLE, NotDelivered
+from outbox.outcome import APPLIED, DID_NOT_HAPPEN, MAY_HAVE_HAPPENED, NOT_APPLIED, UNANSWERABLE, NotDelivered
 from outbox.workflow import ATTEMPTS, BEFORE_INQUIRY, BEFORE_SEND, HISTORY, INTENTIONS, RECEIPTS, RESPONSE
 from scenarios.client import REQUESTS
+from scenarios.report.actors import Actor, Replay, Said, capital
 from scenarios.report.events import Trait
 from scenarios.report.facts import Line
-from scenarios.report.scene import Actor, Replay, Said, Scene, capital
+from scenarios.report.scene import Scene
 from scenarios.report.servers import Request, target
 from scenarios.report.servers import inquire as ask
 from scenarios.report.shelf import Cursor
@@ -172,7 +173,8 @@ class _Pass:
         scene, actor = self.scene, self.actor
         name = f"{key}#{number}"
         sentence = f"{capital(actor.name)} records attempt {number} of {plain(key)} before its first byte leaves."
-        traits = frozenset({Trait.RESENT}) if number > 1 else NOTHING
+        again = key in scene.sent
+        traits = frozenset({Trait.RESENT}) if again else NOTHING
         points = ATTEMPTS.types["attempt"]
         line = yield from scene.append(
             actor, self.attempts, points, ("attempt", name), lambda _: (f"attempt {number}{of}", sentence, traits)
@@ -180,8 +182,8 @@ class _Pass:
         if self.policy == "mark-before-send":
             yield from self._receipt(key)
         yield from scene.reach(actor, BEFORE_SEND)
-        words = f"POST{' again' if number > 1 else ''}, attempt {number}{of}"
-        request = Request(key, text_of(line.data, "key"), number, None, words)
+        words = f"POST{' again' if again else ''}, attempt {number}{of}"
+        request = Request(key, text_of(line.data, "key"), number, None, words, again)
         back = yield from exchange(scene, actor, self.server, request)
         receipt = self.receipts.peek() if self.receipts.next_is("receipt", key) else None
         recorded = receipt is not None and receipt.data.get("attempt") == number and text_of(receipt.data, "via") == "response"
@@ -197,6 +199,8 @@ class _Pass:
         points = ATTEMPTS.types["outcome"]
         line = yield from scene.append(actor, self.attempts, points, ("outcome", name), lambda each: _outcome(actor, each))
         reason = text_of(line.data, "reason")
+        refused = status is not None and text_of(line.data, "outcome") == DID_NOT_HAPPEN
+        (scene.denied.add if again and refused else scene.denied.discard)(key)
         self.summary.count(NotDelivered(text_of(line.data, "outcome"), reason, None, ""))
         self.gone = reason in _NO_RECEIVER
         return None
@@ -251,6 +255,6 @@ class _Pass:
 def _outcome(actor: Actor, line: Line) -> Said:
     reason, outcome = plain(text_of(line.data, "reason"), 60), text_of(line.data, "outcome")
     unknown = outcome == MAY_HAVE_HAPPENED
-    meaning = "it may have happened" if unknown else "it did not happen"
+    meaning = "it may have happened" if unknown else "this attempt did nothing"
     sentence = f"{capital(actor.name)} records the outcome: {reason}; {meaning}."
     return f"outcome: {reason}", sentence, frozenset({Trait.CUT if unknown else Trait.REFUSED})

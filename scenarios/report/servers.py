@@ -13,11 +13,12 @@ from outbox.journal import JournalSpec
 from receivers.arrivals import ARRIVALS
 from receivers.keys import KEYS
 from receivers.ledger import EFFECTS
+from scenarios.report.actors import Actor, Halted, Replay, Said, capital
 from scenarios.report.events import Kind, Trait
 from scenarios.report.facts import Line
-from scenarios.report.scene import Actor, Halted, Replay, Said, Scene, capital
+from scenarios.report.scene import Scene
 from scenarios.report.shelf import Cursor
-from scenarios.report.words import label, number_of, plain, text_of
+from scenarios.report.words import figure, label, number_of, plain, text_of
 
 NOTHING: frozenset[Trait] = frozenset()
 SEPARATE_KEYS = ("effect-then-key", "key-then-effect")
@@ -33,6 +34,7 @@ class Request:
     attempt: int | None
     sender: str | None
     words: str
+    again: bool = False  # an earlier attempt of this operation went out
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +91,13 @@ def delivered(
 
 def send(scene: Scene, sender: Actor, server: Actor, request: Request, missing: tuple[int, int] | None) -> None:
     """The request leaves, and gets as far as `missing` says."""
-    again = request.attempt is not None and request.attempt > 1
-    traits = [Trait.RESENT] if again else []
+    if request.attempt is not None:
+        scene.sent.add(request.operation)
+    traits = [Trait.RESENT] if request.again else []
     words, reached = request.words, 1.0
-    sentence = f"{capital(sender.name)} sends the request{_attempt(request)} to {server.name}"
+    sentence = (
+        f"{capital(sender.name)} sends the request{' again' if request.again else ''}{_attempt(request)} to {server.name}"
+    )
     if missing:
         came, whole = missing
         words, reached = f"cut: {came} of {whole} bytes", part(came, whole)
@@ -174,7 +179,7 @@ def _effect(scene: Scene, server: Actor, arrival: Line, operation: str) -> Repla
     def say(line: Line) -> Said:
         scene.effects[operation] += 1
         done = scene.effects[operation]
-        number = number_of(line.data, "number")
+        number = figure(number_of(line.data, "number"))
         sentence = f"{capital(server.name)} performs effect {number} for {plain(arrival.id)}"
         if done == 1:
             return f"effect {number}", f"{sentence}: durable, with its result in one record.", NOTHING
@@ -199,20 +204,21 @@ def respond(scene: Scene, server: Actor, sender: Actor, answer: Line, *, joined:
     """The response leaves."""
     status, outcome = number_of(answer.data, "status"), text_of(answer.data, "outcome")
     traits: list[Trait] = []
-    words = f"{status} {plain(outcome, 30)}"
-    sentence = f"{capital(server.name)} answers {sender.name} {status}, {plain(outcome, 60)}"
+    words = f"{figure(status)} {plain(outcome, 30)}"
+    sentence = f"{capital(server.name)} answers {sender.name} {figure(status)}, {plain(outcome, 60)}"
     if outcome == "replayed":
         traits.append(Trait.REPLAYED)
         named = text_of(answer.data, "effect")
         if scene.shelf.cursor(server.folder(), EFFECTS.name).find("effect", named) is None:
-            traits.append(Trait.LOST)
-            words += ", of NO effect"
-            sentence += ", with the result of an effect that does not exist"
+            if scene.certain:
+                traits.append(Trait.LOST)
+                words += ", of NO effect"
+            sentence += f", with the result of an effect that {'does not exist' if scene.certain else 'has no place here'}"
         else:
             sentence += ": the stored result again"
     elif outcome != "applied":
         traits.append(Trait.REFUSED)
-        words = f"{status} {label(text_of(answer.data, 'reason'), 24)}"
+        words = f"{figure(status)} {label(text_of(answer.data, 'reason'), 24)}"
     scene.emit(Kind.MESSAGE, words, f"{sentence}.", server, to=sender, traits=traits, joined=joined)
     return Back(status, status is not None and 200 <= status < 300)
 

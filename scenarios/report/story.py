@@ -13,14 +13,16 @@ from outbox.faults import HALT_EXIT_CODE
 from receivers.arrivals import ARRIVALS
 from scenarios.client import REQUESTS
 from scenarios.prefixes import PREFIXES
-from scenarios.report import senders, servers
+from scenarios.report import closing, senders, servers
+from scenarios.report.actors import Absent, Actor, Doubts, Halted, Replay, capital, lost_place
 from scenarios.report.events import Kind, Story, Trait
 from scenarios.report.facts import Line, ScenarioEvidence
-from scenarios.report.scene import Absent, Actor, Halted, Replay, Scene, capital
+from scenarios.report.scene import Scene
 from scenarios.report.servers import Request
 from scenarios.report.shelf import Cursor
-from scenarios.report.words import counted, label, plain, text_of
+from scenarios.report.words import counted, label, plain, tallied, text_of
 
+MAX_TELLINGS = 4
 UNFORESEEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 Step = Mapping[str, Any]
 # Exit codes of a process that ended before it did anything that is recorded.
@@ -28,14 +30,27 @@ _TURNED_AWAY = {2: "bad input", 13: "lock held", 14: "damaged journal", 16: "the
 
 
 def tell(scenario: ScenarioEvidence) -> Story:
-    """The story of `scenario`. Never raises for what its files hold."""
-    return _Teller(scenario).tell()
+    """The story of `scenario`. Never raises for what its files hold.
+
+    Where something is in doubt it is told again: nothing is called lost then, and a process that halted at a place which was
+    not passed writes no receipts and no history.
+    """
+    doubts = Doubts()
+    for _ in range(MAX_TELLINGS):
+        teller = _Teller(scenario, doubts)
+        story = teller.tell()
+        wiser = Doubts(doubts.astray | teller.astray, doubts.certain and not story.doubts)
+        if wiser == doubts:
+            break
+        doubts = wiser
+    return story
 
 
 class _Teller:
-    def __init__(self, scenario: ScenarioEvidence) -> None:
+    def __init__(self, scenario: ScenarioEvidence, doubts: Doubts) -> None:
         self._scenario = scenario
-        self._scene = Scene(scenario)
+        self._scene = Scene(scenario, doubts)
+        self.astray: set[int] = set()  # the lanes that halted at a place which was not passed
         self._owner: dict[int, Actor] = {}  # the paused process to the one whose replay it holds up
 
     def tell(self) -> Story:
@@ -45,12 +60,12 @@ class _Teller:
         except UNFORESEEN as error:
             scene.doubt(f"What follows could not be told: {type(error).__name__}: {plain(error)}.")
         scene.leftovers()
-        self._say_lost()
+        closing.say_differences(scene)
         found = self._scenario.counts
         if found is not None and found != scene.counts:
-            scene.doubt(f"results.json has other counts than this story comes to: {_words(found.values())}.")
+            scene.doubt(f"results.json has other counts than this story comes to: {tallied(found.values())}.")
         lanes = tuple(actor.lane for actor in scene.actors)
-        return Story(self._scenario.path, lanes, tuple(scene.events), tuple(self._closing()))
+        return Story(self._scenario.path, lanes, tuple(scene.events), tuple(closing.sentences(scene)))
 
     def _walk(self) -> None:
         scene = self._scene
@@ -107,6 +122,7 @@ class _Teller:
 
     def _prefixes(self, actor: Actor) -> None:
         cursor = self._scene.shelf.cursor(actor.folder(), PREFIXES.name)
+        self._scene.look_for(actor, cursor)
         lines = cursor.rest()
         if lines:
             words = f"{len(lines)} prefixes opened"
@@ -198,9 +214,9 @@ class _Teller:
             self._scene.emit(Kind.END, words, sentence, actor, traits=[Trait.KILLED], joined=joined)
             return
         if process.exit_code == HALT_EXIT_CODE and process.fault:
-            place = f"{plain(process.fault[0])}#{process.fault[1]}"
-            halted = f"{capital(actor.name)} ended with exit code {HALT_EXIT_CODE}"
-            self._scene.doubt(f"{halted}, but this story did not pass {place}.")
+            self.astray.add(actor.number)
+            if not any(event.sentence.startswith(lost_place(actor)) for event in self._scene.events):
+                self._scene.doubt(f"{lost_place(actor)}.")
         why = actor.remark or (_TURNED_AWAY.get(process.exit_code or 0) if process.ended_by == "itself" else None)
         how = "is stopped (SIGTERM) and ends" if process.ended_by == "stop" else "ends"
         words = f"exit {process.exit_code}{f': {why}' if why else ''}"
@@ -244,40 +260,9 @@ class _Teller:
 
     def _do_check(self, step: Step) -> None:
         name = text_of(step, "name")
-        here = _words(self._scene.counts.values())
+        here = tallied(self._scene.counts.values())
         short = " ".join(f"{letter} {value}" for letter, value in zip("ERHA", self._scene.counts.values(), strict=True))
         self._scene.emit(Kind.CHECK, f"CHECKPOINT {label(name)}: {short}", f"Checkpoint {plain(name)}: by now {here}.")
         found = next((check.counts for check in self._scenario.checks if check.name == name), None)
         if found is not None and found != self._scene.counts:
-            self._scene.doubt(f"results.json has other counts for checkpoint {plain(name)}: {_words(found.values())}.")
-
-    def _lost(self) -> list[str]:
-        """The operations with a receipt and no effect. Where something could not be placed nothing is called lost."""
-        scene = self._scene
-        if any(event.kind is Kind.DOUBT for event in scene.events):
-            return []
-        return sorted(operation for operation in scene.settled if not scene.effects[operation])
-
-    def _say_lost(self) -> None:
-        scene = self._scene
-        told = {event.label for event in scene.events if event.kind is Kind.MOMENT}
-        if self._lost() and not told:
-            sentence = "The sender holds a receipt, the receiver did nothing, and no later pass will send."
-            scene.emit(Kind.MOMENT, "A receipt and no effect: lost", sentence, traits=[Trait.LOST])
-
-    def _closing(self) -> list[str]:
-        scene = self._scene
-        closing = [f"At the end: {_words(scene.counts.values())}."]
-        for operation, done in sorted(scene.effects.items()):
-            if done > 1:
-                closing.append(f"The operation {plain(operation)} was applied {done} times.")
-        lost = "has a receipt and no effect: it is lost, and nobody will send it."
-        return [*closing, *(f"The operation {plain(operation)} {lost}" for operation in self._lost())]
-
-
-def _words(values: tuple[int, int, int, int]) -> str:
-    effects, receipts, history, arrivals = values
-    return (
-        f"{counted(effects, 'effect')}, {counted(receipts, 'receipt')}, {counted(history, 'complete history record')}, "
-        f"{counted(arrivals, 'arrival')}"
-    )
+            self._scene.doubt(f"results.json has other counts for checkpoint {plain(name)}: {tallied(found.values())}.")

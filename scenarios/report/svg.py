@@ -49,13 +49,17 @@ SHAPES = (
 _ANCHORS = {"start": "", "middle": "m", "end": "e"}
 
 
-def picture(diagram: Diagram, label: str) -> str:
-    """The diagram as an `svg` element for a page that has STYLE and SHAPES; `label` says what it shows."""
+def picture(diagram: Diagram, label: str, told: str = "") -> str:
+    """The diagram as an `svg` element for a page that has STYLE and SHAPES.
+
+    `label` says what it shows, `told` is the id of the element that tells it in words, if there is one.
+    """
     body = "".join(_shape(shape) for shape in diagram.shapes)
     width, height = diagram.width, diagram.height
+    described = f' aria-describedby="{escape(told)}"' if told else ""
     return (
-        f'<svg class="dg" role="img" aria-label="{escape(label)}" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}">{body}</svg>'
+        f'<svg class="dg" role="img" aria-label="{escape(label)}"{described} '
+        f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">{body}</svg>'
     )
 
 

@@ -48,7 +48,11 @@ class ProcessRow:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioView:
-    """One scenario: its row in the table, and its panel."""
+    """One scenario: its row in the table, and its panel.
+
+    `caution` says what is wrong with it whatever its verdict, `told` is the id of its sentences, `heading` is its name with
+    places where a line may break.
+    """
 
     id: str
     name: str
@@ -59,6 +63,9 @@ class ScenarioView:
     counterexample: bool
     cells: tuple[Cell, ...]
     problems: tuple[str, ...]
+    caution: str
+    told: str
+    heading: Markup
     picture: Markup
     closing: tuple[str, ...]
     doubts: tuple[str, ...]
@@ -69,6 +76,14 @@ class ScenarioView:
     processes: tuple[ProcessRow, ...]
     processes_left_out: int
     run_again: str
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """The verdict on the front, and the sentence beside it."""
+
+    verdict: str
+    words: str
 
 
 @dataclass(frozen=True, slots=True)

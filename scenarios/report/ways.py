@@ -6,9 +6,10 @@ What a relay did to a connection is in the record that it made of it: the fault,
 from outbox.errors import BadInput
 from scenarios import wire
 from scenarios.relay import EXCHANGES
+from scenarios.report.actors import Absent, Actor, Replay, Said, capital
 from scenarios.report.events import Kind, Trait
 from scenarios.report.facts import Line
-from scenarios.report.scene import Absent, Actor, Replay, Said, Scene, capital
+from scenarios.report.scene import Scene
 from scenarios.report.servers import SILENCE, Back, Request, delivered, part, send, target
 from scenarios.report.words import label, number_of, plain, text_of
 

@@ -6,6 +6,7 @@ text, not markup: whoever puts it into a page escapes it for the page.
 """
 
 import json
+import math
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -77,7 +78,25 @@ def ordinal(number: int) -> str:
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """`1 effect`, `2 effects`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"
+    return f"{number} {noun}" if number == 1 else f"{figure(number)} {plural or noun + 's'}"
+
+
+def figure(number: int | None) -> str:
+    """A number of the evidence; one that nobody counted up to is told by its order of magnitude."""
+    if number is None:
+        return "?"
+    if abs(number) < 10**15:
+        return str(number)
+    return f"about {'-' if number < 0 else ''}10^{math.floor(number.bit_length() * math.log10(2))}"
+
+
+def tallied(values: tuple[int, int, int, int]) -> str:
+    """The four counts in words."""
+    effects, receipts, history, arrivals = values
+    return (
+        f"{counted(effects, 'effect')}, {counted(receipts, 'receipt')}, {counted(history, 'complete history record')}, "
+        f"{counted(arrivals, 'arrival')}"
+    )
 
 
 def text_of(data: Mapping[str, Any], name: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,61 +10,14 @@ from playwright.sync_api import Browser
 
 from scenarios.report import archive as archives
 from scenarios.report import page as pages
-from scenarios.report.facts import Archive
 from tests.audit.real import Whole
 from tests.report import hostile
-from tests.report.browser import Watched, chromium, visit
+from tests.report.browser import Watched, visit
 
 PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}}
 UNKEYED = "delivery/unkeyed_delivery"
 
-# Of every text that can be seen: its contrast with what is behind it, by the formula of WCAG 2.
-CONTRAST = """() => {
-  const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
-  const linear = (v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
-  const light = (colour) => [0.2126, 0.7152, 0.0722].reduce((sum, part, i) => sum + part * linear(colour[i] / 255), 0);
-  const behind = (element) => {
-    for (let e = element; e; e = e.parentElement) {
-      const colour = parse(getComputedStyle(e).backgroundColor);
-      if (colour.length === 3 || colour[3] === 1) return colour;
-    }
-    return [255, 255, 255];
-  };
-  const found = new Map();
-  const closed = "details.panel:not([open]),tbody tr:nth-child(n+9)";
-  const filter = (node) => node.matches && node.matches(closed) ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT;
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_ALL, filter);
-  while (walker.nextNode()) {
-    if (walker.currentNode.nodeType !== 3) continue;
-    const element = walker.currentNode.parentElement;
-    if (!walker.currentNode.data.trim() || element.closest("script,style") || !element.getClientRects().length) continue;
-    const style = getComputedStyle(element), drawn = element.closest("svg");
-    let back = behind(element);
-    if (drawn && element.previousElementSibling && element.previousElementSibling.tagName === "rect") {
-      back = parse(getComputedStyle(element.previousElementSibling).fill);
-    }
-    const pair = [light(parse(drawn ? style.fill : style.color)), light(back)].sort((a, b) => b - a);
-    const ratio = (pair[0] + 0.05) / (pair[1] + 0.05);
-    const key = (drawn ? "svg " : "") + element.tagName + "." + element.getAttribute("class");
-    found.set(key, Math.min(ratio, found.get(key) || 99));
-  }
-  return [...found];
-}"""
 OPEN_ALL = "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def file(study: Archive, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of the whole archived study, drawn now."""
-    path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_bytes(pages.render(study, path))
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -75,15 +26,6 @@ def hostile_file(tmp_path_factory: pytest.TempPathFactory, whole: Whole) -> Path
     path = folder / "report.html"
     path.write_bytes(pages.render(archives.read(folder), path))
     return path
-
-
-@pytest.fixture
-def desktop(browser: Browser, file: Path) -> Iterator[Watched]:
-    """The page at a desk. Whatever a test does there, the page asks for nothing and complains of nothing."""
-    watched = visit(browser, file)
-    yield watched
-    assert watched.deeds == []
-    watched.page.context.close()
 
 
 def shown(watched: Watched) -> int:
@@ -231,50 +173,3 @@ def test_without_script_the_tables_and_panels_are_there(browser: Browser, file: 
     assert page.locator(f'details[id="{UNKEYED}"] svg').is_visible()
     assert watched.deeds == []
     page.context.close()
-
-
-# For everybody.
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_has_contrast_enough(browser: Browser, file: Path, scheme: str) -> None:
-    watched = visit(browser, file, f"#{UNKEYED}", color_scheme=scheme)
-    for path in ("wire/response_cut_in_body", "history/head_of_line", "identity/receiver_lost_journal"):
-        watched.page.evaluate("(id) => { document.getElementById(id).open = true; }", path)
-    opened = "details[open] details, section > details"
-    watched.page.evaluate("(which) => document.querySelectorAll(which).forEach((each) => { each.open = true; })", opened)
-    found = dict(watched.page.evaluate(CONTRAST))
-    assert {key: ratio for key, ratio in found.items() if ratio < 4.5} == {}
-    assert {"svg text.bad", "svg text.badbold", "svg text.cut", "svg text.replay", "svg tspan.null"} <= {
-        key.replace("TSPAN", "tspan") for key in found
-    }
-    back = watched.page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert back == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 26)"}[scheme]
-    watched.page.context.close()
-
-
-def test_on_a_phone_the_pictures_scroll_and_the_page_does_not(browser: Browser, file: Path) -> None:
-    watched = visit(browser, file, **PHONE)
-    page = watched.page
-    assert page.evaluate("document.scrollingElement.scrollWidth") <= 360
-    page.evaluate(OPEN_ALL)
-    assert page.evaluate("document.scrollingElement.scrollWidth") <= 360
-    wide = page.evaluate("[...document.querySelectorAll('.scroll')].filter((box) => box.clientWidth > 360).length")
-    assert wide == 0
-    assert watched.deeds == []
-    page.context.close()
-
-
-def test_headings_tables_and_pictures_tell_what_they_are(desktop: Watched) -> None:
-    page = desktop.page
-    levels = page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4,h5')].map((each) => Number(each.tagName[1]))")
-    assert levels[0] == 1
-    assert levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in pairwise(levels))
-    assert page.evaluate("[...document.querySelectorAll('th')].every((each) => each.scope)")
-    assert page.evaluate(
-        "[...document.querySelectorAll('svg.dg:not([aria-hidden])')].every((each) => each.ariaLabel && each.role)"
-    )
-    assert page.evaluate("[...document.querySelectorAll('.panel')].every((each) => each.querySelector('ol li'))")
-    assert page.evaluate("[...document.querySelectorAll('select,input')].every((each) => each.labels.length === 1)")
-    assert page.evaluate("document.documentElement.lang") == "en"

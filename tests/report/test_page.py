@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections import Counter
+from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from outbox.errors import BadInput
 from scenarios.report import archive as archives
 from scenarios.report import page
-from scenarios.report.facts import Archive
+from scenarios.report.facts import Archive, Tally
 from tests.audit.real import Whole
 from tests.report import hostile
 from tests.report.conftest import STUDY
@@ -23,7 +24,7 @@ from tests.support import ROOT
 
 MAX_BYTES = 2_000_000
 MAX_SECONDS = 1.0
-VOID = {"meta", "link", "br", "img", "input", "hr"}
+VOID = {"wbr", "meta", "link", "br", "img", "input", "hr"}
 
 
 class Outline(HTMLParser):
@@ -172,6 +173,24 @@ def test_a_failed_run_says_so_with_its_problems_and_its_question_marks(whole: Wh
     assert "FAIL</span> 1 scenario: 1 not as declared" in text
     assert text.count("it went wrong") == 2
     assert '<td class="bad">? <small>expected 1</small></td>' in text
+
+
+def test_a_count_of_four_hundred_digits_is_cut(study: Archive) -> None:
+    huge = replace(study.scenarios[0], counts=Tally(10**400, 1, 1, 10**400))
+    text = page.render(replace(study, scenarios=(huge,)), STUDY / "report.html").decode()
+    assert "about 10^400" in text
+    assert re.search(r"\d{50}", re.sub(r"[0-9a-f]{64}", "", text)) is None
+
+
+def test_each_picture_is_described_by_its_sentences(content: bytes) -> None:
+    found = outline(content)
+    described = [value for tag, name, value in found.attributes if (tag, name) == ("svg", "aria-describedby")]
+    assert len(described) == 145
+    assert {value for tag, name, value in found.attributes if (tag, name) == ("ol", "id")} == set(described)
+
+
+def test_a_name_may_be_broken_at_its_underscores(content: bytes) -> None:
+    assert b"<bdi>keyed_<wbr>delivery</bdi>" in content
 
 
 def test_a_part_of_the_catalogue_is_called_a_part(whole: Whole, folder: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from scenarios.report import archive as archives
 from scenarios.report import mermaid, svg
 from scenarios.report.columns import HEAVY, text_width
-from scenarios.report.diagram import MAX_LANES, MAX_ROWS, Diagram, Figures, Mark, Text, draw
+from scenarios.report.diagram import MAX_LANES, MAX_ROWS, Diagram, Figures, Mark, Stroke, Text, draw
 from scenarios.report.events import Event, Kind, Lane, Story
 from scenarios.report.facts import Process, Tally
 from scenarios.report.story import tell
@@ -76,6 +76,24 @@ def test_a_restart_stands_under_the_cut_that_made_it_necessary(stories: Mapping[
     first, second = (next(each for each in heads if each.words == words) for words in ("dispatcher", "dispatcher, 2nd"))
     assert first.x == second.x
     assert first.y < next(each.y for each in heads if "halt(23)" in each.words) < second.y
+
+
+def test_the_line_of_a_halt_has_no_stubs(stories: Mapping[str, Story]) -> None:
+    for path, story in stories.items():
+        for shape in draw(story).shapes:
+            if isinstance(shape, Stroke) and shape.style == "crash":
+                pieces = re.findall(r"M(-?\d+) \d+H(-?\d+)", shape.way)
+                assert pieces, path
+                assert all(int(end) - int(begin) >= 20 for begin, end in pieces), path
+
+
+def test_a_second_attempt_is_heavy_only_if_the_first_went_out(stories: Mapping[str, Story]) -> None:
+    def heavy(path: str) -> bool:
+        return any(isinstance(shape, Stroke) and "again" in shape.style for shape in draw(stories[path]).shapes)
+
+    assert heavy("delivery/unkeyed_delivery")
+    assert not heavy("points/send_before")
+    assert "POST, attempt 2" in mermaid.text(stories["points/send_before"]).replace("#44;", ",")
 
 
 @pytest.mark.parametrize("path", ["delivery/unkeyed_delivery", "ledger/concurrent", "wire/response_cut_in_body"])

@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import shutil
+import subprocess
+import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +18,7 @@ import run
 from audit.archive import audit_archive
 from audit.compare import compare
 from tests.audit.real import Whole, freeze
+from tests.support import ROOT
 from tests.tamper.ground import own_pins
 
 NAMES = ("delivery/keyed_delivery", "delivery/unkeyed_delivery")
@@ -162,3 +166,53 @@ def test_two_archives_are_equal_whatever_their_pages(whole: Whole, listed: Path,
     assert compare(str(listed), str(other)).verdict == "equal"
     (other / PAGE).write_text("another page")
     assert compare(str(other), str(listed)).verdict == "equal"
+
+
+@pytest.mark.parametrize(("one", "other"), [("same", "same"), ("above", "above/below")])
+def test_two_things_in_one_place_are_refused_and_nothing_is_written(old: Path, tmp_path: Path, one: str, other: str) -> None:
+    done = report(old, "--svg", tmp_path / one, "--out", tmp_path / other)
+    assert (done.returncode, (tmp_path / one).exists()) == (2, False)
+    assert "names the same place, or one above it" in done.stderr
+
+
+def test_a_page_in_its_archive_is_the_same_wherever_the_archive_lies(listed: Path, tmp_path: Path, frozen: Path) -> None:
+    moved = tmp_path / "moved"
+    shutil.copytree(listed, moved)
+    (moved / PAGE).unlink()
+    assert report(moved).returncode == 0
+    assert (moved / PAGE).read_bytes() == (listed / PAGE).read_bytes()
+    assert findings(moved, frozen) == []
+
+
+def test_names_that_no_folder_can_have_and_folders_without_end_are_read_past(old: Path, tmp_path: Path) -> None:
+    manifest = json.loads((old / "manifest.json").read_text())
+    manifest["protocol"]["scenarios"][0]["name"] = "a\ud800"
+    (old / "manifest.json").write_text(json.dumps(manifest))
+    deep = old / "scenarios" / NAMES[1]
+    for _ in range(100):
+        deep = deep / "d"
+    deep.mkdir(parents=True)
+    assert report(old, "--out", tmp_path / "page.html", "--svg", tmp_path / "svg").returncode == 0
+
+
+def test_a_scenario_that_is_told_twice_gets_a_picture_each_time(old: Path, tmp_path: Path) -> None:
+    manifest = json.loads((old / "manifest.json").read_text())
+    manifest["protocol"]["scenarios"] *= 2
+    (old / "manifest.json").write_text(json.dumps(manifest))
+    assert report(old, "--svg", tmp_path / "svg").returncode == 0
+    assert len(list((tmp_path / "svg").iterdir())) == 2 * len(NAMES)
+
+
+def test_a_run_whose_page_cannot_be_made_has_its_evidence_all_the_same(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['jinja2'] = None; import run; "
+        f"sys.exit(run.main(['--out', {str(tmp_path / 'out')!r}, '--only', 'delivery/keyed_delivery']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "report.html could not be made" in done.stderr
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(
+        ["manifest.json", "processes.json", "results.json", "scenarios", "tables.md"]
+    )
+    audit = [sys.executable, str(ROOT / "audit" / "audit.py"), str(tmp_path / "out")]
+    assert subprocess.run(audit, capture_output=True, timeout=60, check=False).returncode == 0

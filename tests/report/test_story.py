@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
-from random import Random
-from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies
 
-from scenarios.report import archive as archives
 from scenarios.report.events import Event, Kind, Story, Trait
 from scenarios.report.facts import Archive, ScenarioEvidence, Tally
-from scenarios.report.story import tell
-from tests.audit.real import Whole
 
 
 def placed(story: Story) -> Counter[tuple[str, int]]:
@@ -26,13 +17,6 @@ def placed(story: Story) -> Counter[tuple[str, int]]:
 
 def lines(scenario: ScenarioEvidence) -> Counter[tuple[str, int]]:
     return Counter((path, line.number) for path, journal in scenario.journals.items() for line in journal.lines)
-
-
-def told(whole: Whole, folder: Path, name: str, edit: Any) -> Story:
-    """The story of one scenario after `edit` changed its part of the archive."""
-    part = whole.part(name)
-    edit(part)
-    return tell(archives.read(part.write(folder)).scenarios[0])
 
 
 def labels(story: Story) -> list[str]:
@@ -174,124 +158,54 @@ def test_what_a_moved_folder_holds_is_told_where_it_was_written(stories: Mapping
     assert effects == ["lost_receiver/effects.jsonl", "receiver/effects.jsonl"]
 
 
-# Evidence that does not fit: said in the open, never filled in.
+NEVER_SENT_BEFORE = (
+    "delivery/receiver_unavailable",
+    "history/lock_after_crash",
+    "unknown/unknown_not_applied",
+    "points/attempt_append_written",
+    "points/attempt_append_synced",
+    "points/outcome_append_before",
+    "points/outcome_append_torn",
+    "points/outcome_append_written",
+    "points/outcome_append_synced",
+    "points/send_before",
+)
 
 
-def test_a_record_that_nobody_can_have_written_is_told_as_not_placed(whole: Whole, folder: Path) -> None:
-    def add(part: Any) -> None:
-        journal = part.journal("receiver/effects")
-        journal.append({**journal[0], "id": "of-nobody", "data": {**journal[0]["data"], "arrival": "arrival-9", "number": 2}})
-
-    story = told(whole, folder, "delivery/keyed_delivery", add)
-    assert [event.label for event in story.doubts] == ["not placed: 1 record of receiver/effects.jsonl"]
-    assert "of-nobody" in story.doubts[0].sentence
-    assert story.counts.effects == 2  # what is there is counted, even if nobody knows where it belongs
+@pytest.mark.parametrize("path", NEVER_SENT_BEFORE)
+def test_a_second_attempt_is_no_second_request_where_the_first_never_left(stories: Mapping[str, Story], path: str) -> None:
+    story = stories[path]
+    assert [label for label in labels(story) if "POST" in label] == ["POST, attempt 2"]
+    assert not any(Trait.RESENT in event.traits or "sends the request again" in event.sentence for event in story.events)
 
 
-def test_a_record_that_is_missing_is_not_made_up(whole: Whole, folder: Path) -> None:
-    story = told(whole, folder, "delivery/keyed_delivery", lambda part: part.journal("receiver/arrivals").pop(0))
-    assert any("would now write an arrival record" in event.sentence for event in story.doubts)
-    assert story.counts.arrivals == 1
-    assert events(story, Kind.MOMENT) == [], "nothing is called lost as long as an effect has no place"
+def test_a_request_after_one_that_left_is_sent_again(stories: Mapping[str, Story]) -> None:
+    story = stories["delivery/unkeyed_delivery"]
+    first, second = [event for event in story.events if "POST" in event.label]
+    assert (first.label, second.label) == ("POST, attempt 1", "POST again, attempt 2")
+    assert Trait.RESENT not in first.traits
+    assert Trait.RESENT in second.traits
+    assert "sends the request again (attempt 2" in second.sentence
 
 
-def test_a_missing_journal_is_no_reason_to_stop(whole: Whole, folder: Path) -> None:
-    name = "delivery/keyed_delivery"
-    path = f"scenarios/{name}/outbox/receipts.jsonl"
-    story = told(whole, folder, name, lambda part: part.journals.pop(path))
-    assert story.doubts
-    assert labels(story)[0] == "keyed receiver"
+def test_another_senders_request_does_not_make_the_first_attempt_a_second(stories: Mapping[str, Story]) -> None:
+    assert "POST, attempt 1" in labels(stories["delivery/key_conflict"])
 
 
-def test_a_printed_summary_that_tells_otherwise_is_told(whole: Whole, folder: Path) -> None:
-    def edit(part: Any) -> None:
-        process = part.process("dispatcher", 2)
-        process["stdout"] = process["stdout"].replace('"delivered": 1', '"delivered": 3')
-
-    story = told(whole, folder, "delivery/keyed_delivery", edit)
-    assert any("printed another count of its pass than this story has (delivered)" in event.sentence for event in story.doubts)
+def test_a_relay_that_passes_a_first_request_on_sends_nothing_again(stories: Mapping[str, Story]) -> None:
+    posts = [event for event in stories["wire/response_cut_in_body"].events if event.label == "POST, attempt 1"]
+    assert len(posts) == 2, "to the relay, and from it"
+    assert all(Trait.RESENT not in event.traits for event in posts)
 
 
-def test_a_halt_that_the_story_does_not_pass_is_told(whole: Whole, folder: Path) -> None:
-    def edit(part: Any) -> None:
-        part.process("dispatcher", 1)["fault"]["occurrence"] = 7
-
-    story = told(whole, folder, "delivery/keyed_delivery", edit)
-    assert any("did not pass send.response#7" in event.sentence for event in story.doubts)
-
-
-def test_counts_of_the_results_that_are_others_are_told(study: Archive) -> None:
-    scenario = next(each for each in study.scenarios if each.path == "delivery/keyed_delivery")
-    story = tell(replace(scenario, counts=Tally(9, 9, 9, 9)))
-    assert any("results.json has other counts" in event.sentence for event in story.doubts)
+def test_a_refusal_is_told_of_the_attempt_and_the_contradiction_at_the_end(stories: Mapping[str, Story]) -> None:
+    story = stories["identity/body_changed_on_retry"]
+    assert any("records the outcome: conflict; this attempt did nothing." in event.sentence for event in story.events)
+    (moment,) = events(story, Kind.MOMENT)
+    assert moment.label == "The receiver did it, the sender's side says it did not"
+    assert story.events[-1] is moment
 
 
-def test_a_scenario_that_was_given_up_is_told_as_far_as_it_went(study: Archive) -> None:
-    scenario = next(each for each in study.scenarios if each.path == "delivery/keyed_delivery")
-    ran = tuple(process for process in scenario.processes if process.step < 4)
-    killed = replace(ran[0], exit_code=None, signal="SIGKILL", ended_by="harness")
-    given_up = replace(
-        scenario, processes=(killed, *ran[1:]), problems=("step 3 (run): it went wrong",), counts=None, verdict="FAIL"
-    )
-    story = tell(given_up)
-    assert story.lanes[-1].title == "dispatcher"
-    assert any("ended by the harness with SIGKILL" in event.sentence for event in story.events)
-
-
-UNKNOWN = "unknown/unknown_applied"
-WRONG: list[Any] = [None, True, -1, 2.5, "x" * 100_000, [], {}, [[]], {"a": {"b": None}}]
-
-
-@pytest.mark.parametrize("value", WRONG, ids=lambda value: type(value).__name__)
-@pytest.mark.parametrize("name", ["delivery/keyed_delivery", "wire/response_cut_in_body", "ledger/concurrent", UNKNOWN])
-def test_any_value_anywhere_in_the_records_is_lived_with(whole: Whole, folder: Path, name: str, value: Any) -> None:
-    part = whole.part(name)
-    for records in part.journals.values():
-        for record in records[1:2] or records:
-            record["data"] = {key: value for key in record["data"]}
-    for process in part.processes[-1:]:
-        process.update(dict.fromkeys(process.keys() - {"scenario", "process", "incarnation", "step"}, value))
-    scenario = archives.read(part.write(folder)).scenarios[0]
-    assert placed(tell(scenario)) == lines(scenario)
-
-
-@pytest.mark.parametrize("value", WRONG, ids=lambda value: type(value).__name__)
-def test_any_value_in_the_steps_is_lived_with(study: Archive, value: Any) -> None:
-    scenario = next(each for each in study.scenarios if each.path == "identity/receiver_lost_journal")
-    steps = tuple({name: value for name in step} for step in scenario.steps)
-    for changed in (steps, tuple({**step, "process": value, "path": value} for step in scenario.steps)):
-        story = tell(replace(scenario, steps=changed))
-        assert placed(story) == lines(scenario)
-
-
-def test_a_long_journal_is_told_in_a_moment(study: Archive) -> None:
-    scenario = next(each for each in study.scenarios if each.path == "ledger/concurrent")
-    journal = scenario.journals["receiver/arrivals.jsonl"]
-    many = tuple(replace(journal.lines[0], number=number, id=f"arrival-{number}") for number in range(1, 20_001))
-    journals = {**scenario.journals, journal.path: replace(journal, lines=many)}
-    begun = time.process_time()
-    story = tell(replace(scenario, journals=journals))
-    assert time.process_time() - begun < 5
-    assert placed(story)[(journal.path, 20_000)] == 1
-
-
-@settings(max_examples=80, deadline=None)
-@given(chance=strategies.randoms(use_true_random=False))
-def test_whatever_lines_are_lost_doubled_or_moved_each_is_placed_once(study: Archive, chance: Random) -> None:
-    scenario = chance.choice(study.scenarios)
-    journals = dict(scenario.journals)
-    for _ in range(chance.randint(1, 3)):
-        path = chance.choice(sorted(journals))
-        rows = list(journals[path].lines)
-        if not rows:
-            continue
-        one, other = chance.randrange(len(rows)), chance.randrange(len(rows))
-        if chance.random() < 0.4:
-            del rows[one]
-        elif chance.random() < 0.5:
-            rows.insert(other, rows[one])
-        else:
-            rows[one], rows[other] = rows[other], rows[one]
-        journals[path] = replace(journals[path], lines=tuple(replace(row, number=n) for n, row in enumerate(rows, 1)))
-    changed = replace(scenario, journals=journals)
-    assert placed(tell(changed)) == lines(changed)
+def test_only_one_scenario_ends_with_a_refusal_of_what_was_done(stories: Mapping[str, Story]) -> None:
+    denied = [path for path, story in stories.items() if any(Trait.DENIED in event.traits for event in story.events)]
+    assert denied == ["identity/body_changed_on_retry"]

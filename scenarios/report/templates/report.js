@@ -12,7 +12,7 @@
     rows.forEach(function (each) {
       var data = each.row.dataset;
       var fits = (!section || each.part.dataset.section === section) && (!kind || data.kind.split("\n").indexOf(kind) >= 0) &&
-        (!verdict || (verdict === "counterexample" ? "counter" in data : data.verdict === verdict)) &&
+        (!verdict || (verdict === "counterexample" ? "counter" in data : verdict === "caution" ? "caution" in data : data.verdict === verdict)) &&
         words.every(function (word) { return each.text.indexOf(word) >= 0; });
       each.row.hidden = each.panel.hidden = !fits;
       count += fits ? 1 : 0;
@@ -46,4 +46,5 @@
   });
   apply();
   visit();
+  window.addEventListener("load", visit);
 })();
