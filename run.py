@@ -12,12 +12,13 @@ import os
 import signal
 import sys
 
+# What a stop came before; a command that writes without a handler of its own says more.
+_REACHED = ["anything was started"]
+
 if __name__ == "__main__":
     # The imports below take a moment, and until the study stands there is nothing to end: a stop is told and that is all.
     def _stopped_early(number: int, _frame: object) -> None:
-        os.write(
-            2, f"run.py: stopped by {signal.Signals(number).name} before its work was begun, or before it was whole\n".encode()
-        )
+        os.write(2, f"run.py: stopped by {signal.Signals(number).name} before {_REACHED[-1]}\n".encode())
         os._exit(3)
 
     for _signal in (signal.SIGINT, signal.SIGTERM):
@@ -100,6 +101,7 @@ def report(arguments: argparse.Namespace) -> int:
     """Draw the page of an archive again, or its pictures as files. Nothing is overwritten."""
     from scenarios.report import command as pictures  # noqa: PLC0415 - the other commands do without a template engine
 
+    _REACHED.append("everything was written")
     page = pictures.where(arguments.archive, arguments.out, pictures=bool(arguments.svg or arguments.mermaid))
     for line in pictures.write(arguments.archive, pictures.Wanted(page, arguments.svg, arguments.mermaid)):
         print(f"written: {line}")
