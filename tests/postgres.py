@@ -20,6 +20,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from types import TracebackType
@@ -32,6 +33,24 @@ BOUND_SECONDS = 60.0
 # A database of its own for each test is ten times as fast there as on a disk.
 _IN_MEMORY = "/dev/shm"
 MISSING = "PostgreSQL's server is not installed: apt-get install postgresql (or put initdb and postgres on PATH)"
+
+
+# Reads what the server says, which would otherwise be ended by its next line; and ends it when we have gone without a word.
+_WATCH = """
+import os, select, shutil, signal, sys
+alive, server, directory = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+watched, orphaned = [0, alive], False
+while 0 in watched:
+    ready = select.select(watched, [], [])[0]
+    if 0 in ready and not os.read(0, 65536):
+        watched.remove(0)
+    elif alive in ready:
+        watched.remove(alive)
+        orphaned = True
+        os.kill(server, signal.SIGQUIT)
+if orphaned:
+    shutil.rmtree(directory, ignore_errors=True)
+"""
 
 
 @functools.cache
@@ -107,8 +126,14 @@ class PostgresServer:
                 break
         else:
             raise RuntimeError(f"PostgreSQL did not start: {b''.join(said).decode(errors='replace')}")
-        # Without a reader the server would be ended by its next line.
-        self._drain = subprocess.Popen(["cat"], stdin=self._process.stderr, stdout=subprocess.DEVNULL)
+        ours, self._alive = os.pipe()
+        self._drain = subprocess.Popen(
+            [sys.executable, "-c", _WATCH, str(ours), str(self._process.pid), str(self._directory)],
+            stdin=self._process.stderr,
+            pass_fds=(ours,),
+            start_new_session=True,  # whoever kills our group with Ctrl-C does not kill the one who tidies up
+        )
+        os.close(ours)
         self._process.stderr.close()
 
     def kill(self) -> None:
@@ -131,6 +156,7 @@ class PostgresServer:
         self._process.wait(BOUND_SECONDS)
         # It ends when the last child has closed the pipe, so none of them runs any more.
         self._drain.wait(BOUND_SECONDS)
+        os.close(self._alive)
         self._process = None
 
     def new_database(self) -> str:
