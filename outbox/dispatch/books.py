@@ -12,6 +12,7 @@ from typing import Protocol
 from sqlalchemy import Connection
 
 from outbox import faults
+from outbox.dispatch import checks
 from outbox.dispatch.claim import CLAIM_LEASE_SECONDS, Claim, Claimed, claim
 from outbox.dispatch.clock import Clock
 from outbox.dispatch.errors import BadValue
@@ -39,12 +40,8 @@ class DeliveryOptions:
     router: RouterOptions = field(default_factory=RouterOptions)
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.concurrency, int) and not isinstance(self.concurrency, bool)
-        if not whole or not 1 <= self.concurrency <= MAX_CONCURRENCY:
-            raise BadValue(f"concurrency is {self.concurrency!r}; expected 1 to {MAX_CONCURRENCY}")
-        if not isinstance(self.lease_seconds, int | float) or not self.router.timeout_seconds < self.lease_seconds < float(
-            "inf"
-        ):
+        checks.whole("concurrency", self.concurrency, 1, MAX_CONCURRENCY)
+        if checks.seconds("lease_seconds", self.lease_seconds) <= self.router.timeout_seconds:
             raise BadValue(
                 f"lease_seconds is {self.lease_seconds!r}; expected more than the {self.router.timeout_seconds:g} seconds that "
                 "a send may take"

@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable
 
-from outbox.dispatch.errors import BadValue
+from outbox.dispatch import checks
 
 Clock = Callable[[], float]
 
@@ -39,12 +39,4 @@ def _never_back(clock: Clock) -> Clock:
 
 
 def _moment(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadValue(f"the time is {value!r}; expected seconds since the epoch")
-    try:
-        at = float(value)
-    except OverflowError:
-        at = math.inf
-    if not math.isfinite(at):
-        raise BadValue("the time is no finite number; expected seconds since the epoch")
-    return at
+    return checks.seconds("the time", value, "seconds since the epoch")

@@ -43,7 +43,8 @@ class Slots:
     def give_back(self, claim: Claim) -> None:
         """A send has ended."""
         self._held[claim.destination] -= 1
-        self._held += Counter()  # leaves out what is zero
+        if not self._held[claim.destination]:
+            del self._held[claim.destination]
 
     def room(self) -> Room:
         """What may be claimed now. A claim of so many rows overfills no destination, whosever they are."""

@@ -24,7 +24,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from outbox.dispatch import schema
+from outbox.dispatch import checks, schema
 from outbox.dispatch.address import POSTGRESQL, SQLITE, address, shown
 from outbox.dispatch.engines import READING, postgresql_engine, sqlite_engine
 from outbox.dispatch.errors import translated
@@ -73,11 +73,11 @@ class StateDB:
         self._url = address(path_or_url)
         self.name = shown(self._url)
         self._create = create
-        self._busy_timeout_seconds = _seconds(busy_timeout_seconds)
-        self._sqlite = choose()
+        self._busy_timeout_seconds = checks.number("busy_timeout_seconds", busy_timeout_seconds, 0, MAX_BUSY_TIMEOUT_SECONDS)
         self._engine: AsyncEngine | None = None
         self._info: StoreInfo | None = None
         self._turn = asyncio.Lock()
+        self._package = "psycopg"
         self.warning: str | None = None
 
     @property
@@ -176,8 +176,9 @@ class StateDB:
     def _new_engine(self) -> AsyncEngine:
         if self.dialect == POSTGRESQL:
             return postgresql_engine(self._url)
-        self.warning = self._sqlite.warning
-        return sqlite_engine(self._url, self._sqlite, create=self._create, busy_timeout_seconds=self._busy_timeout_seconds)
+        chosen = choose()
+        self._package, self.warning = chosen.package, chosen.warning
+        return sqlite_engine(self._url, chosen, create=self._create, busy_timeout_seconds=self._busy_timeout_seconds)
 
     async def _close(self) -> None:
         engine, self._engine, self._info = self._engine, None, None
@@ -185,18 +186,10 @@ class StateDB:
             await engine.dispose()
 
     async def _learn(self) -> None:
-        query = "SELECT sqlite_version()" if self.dialect == SQLITE else "SHOW server_version"
-        version = await self.read(lambda connection: str(connection.execute(text(query)).scalar_one()), "its version")
-        if self.dialect == SQLITE:
-            mode = await self.read(
-                lambda connection: str(connection.execute(text("PRAGMA journal_mode")).scalar_one()), "its journal mode"
-            )
-            self._info = StoreInfo(SQLITE, version, self._sqlite.package, mode)
-        else:
-            self._info = StoreInfo(POSTGRESQL, version, "psycopg")
+        queries = ["SELECT sqlite_version()", "PRAGMA journal_mode"] if self.dialect == SQLITE else ["SHOW server_version"]
 
+        def work(connection: Connection) -> list[str]:
+            return [str(connection.execute(text(query)).scalar_one()) for query in queries]
 
-def _seconds(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_BUSY_TIMEOUT_SECONDS:
-        raise BadInput(f"busy_timeout_seconds is {value!r}; expected 0 to {MAX_BUSY_TIMEOUT_SECONDS}")
-    return float(value)
+        version, *mode = await self.read(work, "its version")
+        self._info = StoreInfo(self.dialect, version, self._package, *mode)

@@ -82,11 +82,16 @@ def delivered(
     except Halted as halt:
         if halt.actor is not server:
             raise
-        scene.halted(server)
-        lost = f"The connection breaks: {sender.name} gets no answer and cannot know whether it was done."
-        scene.emit(Kind.MESSAGE, "no answer", lost, server, to=sender, traits=[Trait.CUT], reached=0.4)
+        _dies(scene, server, sender, "gets no answer and cannot know whether it was done")
         return SILENCE
     return respond(scene, server, sender, answer)
+
+
+def _dies(scene: Scene, server: Actor, sender: Actor, consequence: str) -> None:
+    """The server halts while `sender` waits for its answer."""
+    scene.halted(server)
+    told = f"The connection breaks: {sender.name} {consequence}."
+    scene.emit(Kind.MESSAGE, "no answer", told, server, to=sender, traits=[Trait.CUT], reached=0.4)
 
 
 def send(scene: Scene, sender: Actor, server: Actor, request: Request, missing: tuple[int, int] | None) -> None:
@@ -247,9 +252,7 @@ def inquire(scene: Scene, sender: Actor, name: str, key: str) -> Replay[None]:
     except Halted as halt:
         if halt.actor is not server:
             raise
-        scene.halted(server)
-        broken = f"The connection breaks: {sender.name} was told nothing."
-        scene.emit(Kind.MESSAGE, "no answer", broken, server, to=sender, traits=[Trait.CUT], reached=0.4)
+        _dies(scene, server, sender, "was told nothing")
         return
     answer = plain(text_of(line.data, "answer"), 30)
     scene.emit(Kind.MESSAGE, f"200 {answer}", f"{capital(server.name)} answers: {answer}.", server, to=sender)

@@ -17,15 +17,20 @@ SCENARIOS = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="session")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An archive of a few scenarios."""
-    root = freeze(tmp_path_factory.mktemp("checkout"))
-    out = tmp_path_factory.mktemp("small") / "study"
-    command = [sys.executable, str(root / "run.py"), "--out", str(out), "--only", *SCENARIOS]
+def study(scratch: pytest.TempPathFactory, *scenarios: str) -> Path:
+    """An archive of these scenarios, made by a checkout of its own."""
+    root = freeze(scratch.mktemp("checkout"))
+    out = scratch.mktemp("archive") / "study"
+    command = [sys.executable, str(root / "run.py"), "--out", str(out), "--only", *scenarios]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return out
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An archive of a few scenarios."""
+    return study(tmp_path_factory, *SCENARIOS)
 
 
 @pytest.fixture

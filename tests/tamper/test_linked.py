@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from audit.kinds import Decision
 from audit.ledger import REASONS
 from audit.service import Service
 from audit.turns import Turns
-from tests.audit.real import freeze
+from tests.tamper.conftest import study
 from tests.tamper.draft import Draft
 from tests.tamper.ground import Field
 from tests.tamper.measure import measure
@@ -35,12 +33,7 @@ SMALL_SHARE = 0.003
 @pytest.fixture(scope="module")
 def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An archive of clients that wait for each other, and of refusals."""
-    root = freeze(tmp_path_factory.mktemp("checkout"))
-    out = tmp_path_factory.mktemp("crowd") / "study"
-    command = [sys.executable, str(root / "run.py"), "--out", str(out), "--only", *SCENARIOS]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return out
+    return study(tmp_path_factory, *SCENARIOS)
 
 
 def test_all_of_them_are_refused(crowd: Path) -> None:

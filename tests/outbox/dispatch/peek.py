@@ -38,3 +38,12 @@ async def moves(db: StateDB, dispatch_id: str) -> list[tuple[str | None, str, st
         id=dispatch_id,
     )
     return [(row["previous_status"], row["status"], row["reason_code"]) for row in rows]
+
+
+async def everything(db: StateDB) -> tuple[list[dict[str, Any]], ...]:
+    """All rows that an act could change: dispatches, their history, the admin events."""
+    return (
+        await peek(db, "SELECT * FROM dispatch_outbox ORDER BY id"),
+        await peek(db, "SELECT * FROM status_transitions ORDER BY id"),
+        await peek(db, "SELECT * FROM admin_events ORDER BY id"),
+    )

@@ -21,7 +21,7 @@ from outbox.dispatch import (
 )
 from outbox.faults import Fault
 from tests.outbox.dispatch.peek import moves, one, poke
-from tests.outbox.dispatch.test_delivery import LEASE, NOTHING, NOW, OK, Held, meanwhile, soon
+from tests.outbox.dispatch.waiting import LEASE, NOTHING, NOW, OK, Held, meanwhile, soon
 from tests.outbox.peer import Peer, answering
 from tests.support import ProcessBox
 

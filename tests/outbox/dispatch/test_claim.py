@@ -12,13 +12,11 @@ from sqlalchemy import text
 from outbox.dispatch import DeliveryOptions, StateDB, deliver_due_dispatches, enqueue_dispatch, list_transitions, retry_dispatch
 from outbox.dispatch.claim import CLAIM_LEASE_SECONDS, _due
 from tests.outbox.dispatch.peek import moves, one, peek, poke
+from tests.outbox.dispatch.waiting import BOUND, NOTHING, OK, Held, soon
 from tests.outbox.peer import Connection, Peer, answering, response
 from tests.postgres import PostgresServer
 
 NOW = 1000.0
-BOUND_SECONDS = 20.0
-NOTHING = {"attempted": 0, "delivered": 0, "dead_letter": 0, "expired": 0, "retried": 0}
-OK = response("200 OK", b"{}", "Connection: close")
 FAILED = response("500 Oh", b"{}", "Connection: close")
 
 
@@ -37,25 +35,11 @@ def keys(peer: Peer) -> list[str]:
     return [request.header("Idempotency-Key")[0] for request in peer.requests]
 
 
-class Held(Peer):
-    """Answers with success when it is told to: `arrived` says that a request is there."""
-
-    def __init__(self) -> None:
-        super().__init__(self._hold)
-        self.arrived, self.go = asyncio.Event(), asyncio.Event()
-
-    async def _hold(self, connection: Connection) -> None:
-        await connection.request()
-        self.arrived.set()
-        await self.go.wait()
-        await connection.send(OK)
-
-
 @asynccontextmanager
 async def sending(db: StateDB, peer: Held, at: float) -> AsyncIterator[asyncio.Task[dict[str, int]]]:
     """A scan that is in the middle of a send; afterwards it is let go and ends."""
     task = asyncio.create_task(scan(db, at))
-    await asyncio.wait_for(peer.arrived.wait(), BOUND_SECONDS)
+    await soon(peer.arrived)
     try:
         yield task
     finally:
@@ -127,7 +111,7 @@ async def test_a_row_that_another_transaction_holds_is_passed_over(postgres_serv
         held, free = await enqueue(db, peer), await enqueue(db, peer)
         async with other.begin() as connection:
             await connection.execute(text("SELECT id FROM dispatch_outbox WHERE id = :id FOR UPDATE"), {"id": held})
-            counts = await asyncio.wait_for(scan(db), BOUND_SECONDS)
+            counts = await asyncio.wait_for(scan(db), BOUND)
         assert (counts, keys(peer)) == ({**NOTHING, "attempted": 1, "delivered": 1}, [free])
 
 
@@ -185,7 +169,7 @@ async def test_a_claim_is_committed_before_the_send_and_nothing_is_open_meanwhil
             assert (row["status"], row["attempt"], row["claim_number"]) == ("delivering", 1, 1)
             assert (row["claimed_at"], row["next_attempt_at"]) == (NOW + 1, NOW + 16)
             assert (await list_transitions(db, dispatch))[-1]["metadata"] == {"attempt": 1, "claim_number": 1}
-            await asyncio.wait_for(enqueue(db, peer), BOUND_SECONDS)  # a writer need not wait
+            await asyncio.wait_for(enqueue(db, peer), BOUND)  # a writer need not wait
     assert await moves(db, dispatch) == [
         (None, "pending", "dispatch.pending.enqueued"),
         ("pending", "delivering", "dispatch.delivering.attempt"),

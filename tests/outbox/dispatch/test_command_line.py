@@ -16,9 +16,9 @@ import pytest
 
 from outbox.dispatch import StateDB, deliver_due_dispatches, enqueue_dispatch, list_admin_events
 from outbox.sqlite_choice import choose
-from tests.outbox.dispatch.peek import moves, one, peek, poke
+from tests.outbox.dispatch.peek import everything, moves, one, peek, poke
 from tests.outbox.dispatch.programs import goes_on
-from tests.outbox.dispatch.test_delivery import Held, soon
+from tests.outbox.dispatch.waiting import Held, soon
 from tests.outbox.world import environment_of
 from tests.postgres import PostgresServer
 from tests.support import BOUND_SECONDS, Ended, ProcessBox
@@ -62,14 +62,6 @@ async def in_status(db: StateDB, status: str, **more: Any) -> str:
     dispatch = await enqueue(db, **more)
     await poke(db, "UPDATE dispatch_outbox SET status = :status, attempt = 3 WHERE id = :id", status=status, id=dispatch)
     return dispatch
-
-
-async def everything(db: StateDB) -> tuple[Any, ...]:
-    return (
-        await peek(db, "SELECT * FROM dispatch_outbox ORDER BY id"),
-        await peek(db, "SELECT * FROM status_transitions ORDER BY id"),
-        await peek(db, "SELECT * FROM admin_events ORDER BY id"),
-    )
 
 
 def refused(ended: Ended, code: int, told: str) -> None:

@@ -22,8 +22,8 @@ from outbox.dispatch import (
     retry_dispatch,
 )
 from outbox.faults import Fault
-from tests.outbox.dispatch.peek import moves, one, peek, poke
-from tests.outbox.dispatch.test_delivery import NOTHING, NOW, Held, meanwhile, soon
+from tests.outbox.dispatch.peek import everything, moves, one, poke
+from tests.outbox.dispatch.waiting import NOTHING, NOW, Held, meanwhile, soon
 
 INFINITE, NAN = float("inf"), float("nan")
 STATUSES = ("pending", "delivering", "delivered", "acked", "dead_letter", "expired")
@@ -63,14 +63,6 @@ async def enqueue(db: StateDB, status: str = "pending", **more: Any) -> str:
             id=dispatch,
         )
     return dispatch
-
-
-async def everything(db: StateDB) -> tuple[Any, ...]:
-    return (
-        await peek(db, "SELECT * FROM dispatch_outbox ORDER BY id"),
-        await peek(db, "SELECT * FROM status_transitions ORDER BY id"),
-        await peek(db, "SELECT * FROM admin_events ORDER BY id"),
-    )
 
 
 # Look.

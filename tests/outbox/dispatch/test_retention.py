@@ -19,7 +19,7 @@ from outbox.dispatch import (
 )
 from outbox.faults import Fault
 from tests.outbox.dispatch.peek import peek, poke
-from tests.outbox.dispatch.test_delivery import meanwhile
+from tests.outbox.dispatch.waiting import meanwhile
 from tests.support import BOUND_SECONDS
 
 NOW = 1_800_000_000.0

@@ -18,7 +18,7 @@ from outbox.faults import Fault
 from outbox.sqlite_choice import choose
 from tests import postgres
 from tests.outbox.dispatch.peek import moves, one, peek
-from tests.outbox.dispatch.test_delivery import BOUND, NOTHING, NOW, Gate, Held, gate, soon
+from tests.outbox.dispatch.waiting import BOUND, NOTHING, NOW, Gate, Held, gate, soon
 from tests.postgres import PostgresServer
 from tests.support import ProcessBox
 
