@@ -36,7 +36,7 @@ from outbox import faults
 from outbox.errors import BadInput, Halt23Error, say
 from scenarios.catalogue import PROTOCOL_VERSION, SCENARIOS
 from scenarios.engine.study import StudyOptions, run_study
-from scenarios.model import protocol_sha256
+from scenarios.model import SQLITE, STORES, protocol_sha256
 from scenarios.selection import select
 
 SUBCOMMANDS = ("list", "points", "report")
@@ -46,9 +46,9 @@ def study(arguments: argparse.Namespace) -> int:
     """Run the selected scenarios and print the tables' verdict."""
     if arguments.jobs is not None and arguments.jobs < 1:
         raise BadInput(f"--jobs {arguments.jobs}: expected a positive number")
-    chosen = select(SCENARIOS, arguments.only, arguments.section)
+    chosen = select(SCENARIOS, arguments.only, arguments.section, arguments.store)
     given = {name: getattr(arguments, name) for name in ("spawn", "jobs") if getattr(arguments, name) is not None}
-    result = run_study(chosen, StudyOptions(arguments.out, **given), sys.stderr or io.StringIO())
+    result = run_study(chosen, StudyOptions(arguments.out, store=arguments.store, **given), sys.stderr or io.StringIO())
     for problem in result.problems:
         print(problem, file=sys.stderr)
     verdict = "FAIL" if result.problems else "PASS"
@@ -120,6 +120,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--section", nargs="+", action="extend", default=[], metavar="NAME", help="whole sections")
     top.add_argument("--spawn", choices=("fork", "exec"), help="how processes are started (default: fork on Linux)")
     top.add_argument("--jobs", type=int, metavar="N", help="scenarios at once (default: one a core)")
+    top.add_argument("--store", choices=STORES, default=SQLITE, help="the dispatch outbox's database (default: sqlite)")
     top.set_defaults(command=study)
     return top
 

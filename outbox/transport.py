@@ -8,6 +8,7 @@ the request left, and no usable answer came). Nothing is recorded here; that is 
 
 import errno
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from types import SimpleNamespace
 from urllib.parse import quote
 
 import aiohttp
+from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from outbox.errors import BadInput
@@ -68,19 +70,22 @@ def loopback_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def new_session(limits: Limits, pooled_connections: int | None = None) -> aiohttp.ClientSession:
+def new_session(
+    limits: Limits, pooled_connections: int | None = None, resolver: AbstractResolver | None = None
+) -> aiohttp.ClientSession:
     """A session in which nothing is done behind the caller's back.
 
     Each request opens a connection of its own, unless `pooled_connections` says how many may be kept open and used again.
+    `resolver` finds the addresses of names, in place of the machine's.
     """
     trace = aiohttp.TraceConfig()
     trace.on_connection_create_start.append(_connecting)
     trace.on_connection_create_end.append(_connected)
     trace.on_connection_reuseconn.append(_reused)
     connector = (
-        aiohttp.TCPConnector(force_close=True)
+        aiohttp.TCPConnector(force_close=True, resolver=resolver)
         if pooled_connections is None
-        else aiohttp.TCPConnector(limit=pooled_connections, keepalive_timeout=POOLED_IDLE_SECONDS)
+        else aiohttp.TCPConnector(limit=pooled_connections, keepalive_timeout=POOLED_IDLE_SECONDS, resolver=resolver)
     )
     return aiohttp.ClientSession(
         trace_configs=[trace],
@@ -156,7 +161,7 @@ async def exchange(
             content = await _bounded(response, limits.max_response_bytes)
     except (aiohttp.ClientError, OSError) as error:
         outcome, reason = _classify(error, connected=wire.connected)
-        return NotDelivered(outcome, reason, status, f"{type(error).__name__}: {error}")
+        return NotDelivered(outcome, reason, status, _told(error))
     if content is None:
         detail = f"the response exceeds {limits.max_response_bytes} bytes"
         return NotDelivered(MAY_HAVE_HAPPENED, "oversized_response", status, detail)
@@ -270,6 +275,14 @@ _MEANINGS: tuple[tuple[type[Exception], str], ...] = (
     (aiohttp.ClientConnectionError, "connection_closed"),
     (aiohttp.ClientError, "malformed_response"),
 )
+
+
+def _told(error: Exception) -> str:
+    if type(error) is aiohttp.ClientConnectorError and error.os_error.errno is not None:
+        # In our words, by the address as it was given: the library names what it tried, which differs from run to run.
+        said = os.strerror(error.os_error.errno)
+        return f"no connection to {error.host}:{error.port}: {said}"
+    return f"{type(error).__name__}: {error}"
 
 
 def _classify(error: Exception, *, connected: bool) -> tuple[str, str]:

@@ -1,7 +1,8 @@
 """What a scenario is: frozen values, and nothing that runs.
 
 A scenario is a list of steps over named processes, and the counts that must come out. The engine reads the steps and never asks
-which scenario it is running. Arguments may hold `{NAME.port}`: the port that the harness keeps for the receiver NAME.
+which scenario it is running. Arguments may hold `{NAME.port}`: the port that the harness keeps for the receiver NAME, and
+`{db}`: the scenario's own database.
 """
 
 from collections.abc import Sequence
@@ -19,6 +20,25 @@ class Counts:
     receipts: int
     history: int
     arrivals: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What the tables of a dispatch outbox hold: rows by status, `attempts` (a claim each) and admin `events`.
+
+    `stale`: rows that carry what no transition explains: an error of no recorded failure, or a retry that is due before its
+    backoff is over.
+    """
+
+    pending: int = 0
+    delivering: int = 0
+    delivered: int = 0
+    acked: int = 0
+    dead_letter: int = 0
+    expired: int = 0
+    attempts: int = 0
+    events: int = 0
+    stale: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +165,60 @@ class Check:
     counts: Counts
 
 
-Step = Start | Begin | Run | Together | Stop | Kill | Await | AwaitPaused | Resume | Write | Flip | Move | Check
+@dataclass(frozen=True, slots=True)
+class Export:
+    """Keep the tables of the scenario's database as `exports/NAME.json`, and count them. The last one is named `end`."""
+
+    do: ClassVar[str] = "export"
+    name: str
+    rows: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class LimitFiles:
+    """From now on the kernel lets no file that a paused process writes grow beyond so many bytes: a disk that is full."""
+
+    do: ClassVar[str] = "limit_files"
+    process: str
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class KillDatabase:
+    """Kill the scenario's database server and all its processes (SIGKILL)."""
+
+    do: ClassVar[str] = "kill_database"
+
+
+@dataclass(frozen=True, slots=True)
+class StartDatabase:
+    """Start the scenario's database server again, on the files that it left."""
+
+    do: ClassVar[str] = "start_database"
+
+
+Step = (
+    Start
+    | Begin
+    | Run
+    | Together
+    | Stop
+    | Kill
+    | Await
+    | AwaitPaused
+    | Resume
+    | Write
+    | Flip
+    | Move
+    | Check
+    | Export
+    | LimitFiles
+    | KillDatabase
+    | StartDatabase
+)
+
+SQLITE, POSTGRES = "sqlite", "postgres"
+STORES = (SQLITE, POSTGRES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +226,7 @@ class Scenario:
     """One declared experiment.
 
     `shows` is its row in the tables, `look_at` says which line of the evidence makes the point. A counterexample's wrong
-    count is its expected count.
+    count is its expected count. `store` is the only database on which it can be run; None where any will do.
     """
 
     section: str
@@ -163,6 +236,7 @@ class Scenario:
     steps: tuple[Step, ...]
     expected: Counts
     counterexample: bool = False
+    store: str | None = None
 
     @property
     def path(self) -> str:
@@ -177,6 +251,7 @@ class Scenario:
             "shows": self.shows,
             "look_at": self.look_at,
             "counterexample": self.counterexample,
+            "store": self.store,
             "steps": [_step_data(step) for step in self.steps],
             "expected": asdict(self.expected),
         }

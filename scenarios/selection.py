@@ -5,13 +5,21 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from outbox.errors import BadInput
-from scenarios.model import Scenario
+from scenarios.model import SQLITE, Scenario
 
 
-def select(scenarios: Sequence[Scenario], only: Sequence[str], sections: Sequence[str]) -> tuple[Scenario, ...]:
+def runnable(scenarios: Sequence[Scenario], store: str) -> tuple[Scenario, ...]:
+    """Those that can be run with databases of this store."""
+    return tuple(scenario for scenario in scenarios if scenario.store in (None, store))
+
+
+def select(
+    scenarios: Sequence[Scenario], only: Sequence[str], sections: Sequence[str], store: str = SQLITE
+) -> tuple[Scenario, ...]:
     """The scenarios in these sections whose name, or `section/name`, matches one of the globs `only`; all where none is given.
 
-    Raises BadInput for a section that does not exist and a glob that matches nothing.
+    Those that need another store are left out. Raises BadInput for a section that does not exist, a glob that matches nothing,
+    and one that matches only what is left out.
     """
     known = list(dict.fromkeys(scenario.section for scenario in scenarios))
     for section in sections:
@@ -21,7 +29,11 @@ def select(scenarios: Sequence[Scenario], only: Sequence[str], sections: Sequenc
     for pattern in only:
         if not any(_matches(scenario, pattern) for scenario in chosen):
             raise BadInput(f"--only {pattern!r} matches no scenario{_nearest(pattern, chosen)}; python run.py list names all")
-    return tuple(each for each in chosen if not only or any(_matches(each, pattern) for pattern in only))
+    wanted = [each for each in chosen if not only or any(_matches(each, pattern) for pattern in only)]
+    found = runnable(wanted, store)
+    if not found:
+        raise BadInput(f"{wanted[0].path} needs --store {wanted[0].store}")
+    return found
 
 
 def _nearest(pattern: str, scenarios: Sequence[Scenario]) -> str:

@@ -29,7 +29,8 @@ OUTCOME_WRITTEN = faults.declare("dispatch.outcome.written", "results are writte
 
 @dataclass(frozen=True, slots=True)
 class DeliveryOptions:
-    """How a scan works: sends at once to one destination, seconds of a lease, jitter of the backoff, the transports' bounds.
+    """How a scan works: sends at once to one destination, seconds of a lease, jitter of the backoff, the transports' bounds,
+    and sends at once altogether (None: twice as many as to one).
 
     Raises BadValue when it is made. A lease must be longer than a send may take, or a live claimant is taken for a dead one.
     """
@@ -38,8 +39,11 @@ class DeliveryOptions:
     lease_seconds: float = CLAIM_LEASE_SECONDS
     jitter: Jitter | None = None
     router: RouterOptions = field(default_factory=RouterOptions)
+    total: int | None = None
 
     def __post_init__(self) -> None:
+        if self.total is not None:
+            checks.whole("total", self.total, 1, 2 * MAX_CONCURRENCY)
         checks.whole("concurrency", self.concurrency, 1, MAX_CONCURRENCY)
         if checks.seconds("lease_seconds", self.lease_seconds) <= self.router.timeout_seconds:
             raise BadValue(

@@ -8,10 +8,13 @@
     python -m outbox.dispatch --db URL events [--limit 50]
     python -m outbox.dispatch --db URL run [--once] [--project DIR] [--tick-seconds N]
 
-`--db` is a file (SQLite) or a URL (`postgresql://USER@HOST/NAME`); `--json` prints JSON. There is no enqueue: producers call
-the library. Exit codes: 0 done, 1 the row changed meanwhile or `purge` did not find it, so nothing was done, 2 bad input, also
-an ID that `show`, `ack` or `retry` does not find, 13 the database is locked, 14 it is damaged, 16 it cannot be reached or the
-machine refused. SIGTERM and SIGINT end a `run` after what it is sending, with 0 if the last scan went well.
+`--db` is a file (SQLite) or a URL (`postgresql://USER@HOST/NAME`); `--json` prints JSON; `ack`, `retry` and `purge` take
+`--now SECONDS` in place of the machine's clock. There is no enqueue: producers call the library.
+
+Exit codes: 0 done, 1 the row changed meanwhile or `purge` did not find it, so nothing was done, 2 bad input, also an ID that
+`show`, `ack` or `retry` does not find, 13 the database is locked, 14 it is damaged, 16 it cannot be reached or the machine
+refused.
+SIGTERM and SIGINT end a `run` after what it is sending, with 0 if the last scan went well.
 """
 
 import argparse
@@ -67,12 +70,12 @@ async def _show(db: StateDB, arguments: argparse.Namespace) -> int:
 
 
 async def _ack(db: StateDB, arguments: argparse.Namespace) -> int:
-    done = await ack_dispatch(db, arguments.id, arguments.token)
+    done = await ack_dispatch(db, arguments.id, arguments.token, now=arguments.now)
     return _told(done, f"{arguments.id} is acknowledged", "it changed meanwhile; nothing was done, try again", arguments)
 
 
 async def _retry(db: StateDB, arguments: argparse.Namespace) -> int:
-    done = await retry_dispatch(db, arguments.id)
+    done = await retry_dispatch(db, arguments.id, now=arguments.now)
     return _told(done, f"{arguments.id} is pending again", "it changed meanwhile; nothing was done, look again", arguments)
 
 
@@ -83,7 +86,7 @@ async def _purge(db: StateDB, arguments: argparse.Namespace) -> int:
     if arguments.id is not None:
         if arguments.dry_run:
             raise BadValue("--dry-run counts what --status and --older-than-seconds select; for one ID use `show`")
-        done = await purge_dispatch(db, arguments.id, remove_history=arguments.remove_history)
+        done = await purge_dispatch(db, arguments.id, remove_history=arguments.remove_history, now=arguments.now)
         return _told(done, f"{arguments.id} is purged", f"there is no dispatch {arguments.id!r}; nothing was done", arguments)
     counts = await purge_dispatches(
         db,
@@ -91,6 +94,7 @@ async def _purge(db: StateDB, arguments: argparse.Namespace) -> int:
         older_than_seconds=arguments.older_than_seconds,
         dry_run=arguments.dry_run,
         remove_history=arguments.remove_history,
+        now=arguments.now,
     )
     printing.purged(counts, dry_run=arguments.dry_run, as_json=arguments.json)
     return 0
@@ -162,13 +166,16 @@ def _parser() -> argparse.ArgumentParser:
     ack = add("ack", _ack, "Present the token of a dispatch that asks for an acknowledgement.")
     ack.add_argument("id", metavar="ID")
     ack.add_argument("token", metavar="TOKEN")
-    add("retry", _retry, "Send a dead letter or an expired dispatch again.").add_argument("id", metavar="ID")
+    retry = add("retry", _retry, "Send a dead letter or an expired dispatch again.")
+    retry.add_argument("id", metavar="ID")
     purge = add("purge", _purge, "Delete a dispatch, or all of a status and/or an age; who and what is kept as an event.")
     purge.add_argument("id", metavar="ID", nargs="?")
     purge.add_argument("--status", action="append", default=[], metavar="STATUS", help="this status; may be given again")
     purge.add_argument("--older-than-seconds", type=float, metavar="N", help="last changed at least N seconds ago")
     purge.add_argument("--dry-run", action="store_true", help="delete nothing, say what would be")
     purge.add_argument("--remove-history", action="store_true", help="delete the transitions as well; they are kept otherwise")
+    for command in (ack, retry, purge):
+        command.add_argument("--now", type=float, metavar="SECONDS", help="do it at this time of the epoch (the machine's)")
     events = add("events", _events, "Show what was purged, when and by whom, the newest first.")
     events.add_argument("--limit", type=int, default=LIST_LIMIT, metavar="N", help=f"at most N events ({LIST_LIMIT})")
     run = add("run", _run, "Run the scheduler until SIGTERM, by the settings in halt23.toml.")

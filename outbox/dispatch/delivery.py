@@ -107,7 +107,7 @@ async def deliver(
     template = resolve_notify_template() if notify_template is None and resolve_template else notify_template
     clock = clock_from(now)
     scan = Scan(clock(), clock, chosen, tick_seconds)
-    slots = Slots(chosen.concurrency)
+    slots = Slots(chosen.concurrency, chosen.total)
     async with Router(template, chosen.router, slots.total, clock) as router:
         running = _Running(db, scan, router, slots)
         running.books, running.stopping = books or running.books, stopping

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self
 
 import aiohttp
+from aiohttp.abc import AbstractResolver
 
 from outbox.dispatch.claim import NOTIFY_TIMEOUT_SECONDS, Claim
 from outbox.dispatch.command import NO_TEMPLATE, check_template, run_command
@@ -17,11 +18,13 @@ from outbox.transport import Limits, new_session
 
 @dataclass(frozen=True, slots=True)
 class RouterOptions:
-    """Bound of one send in seconds, hosts other than this machine that may be sent to, and where commands run."""
+    """Bound of one send in seconds, hosts other than this machine that may be sent to, where commands run, and who finds the
+    addresses of hosts (None: the machine)."""
 
     timeout_seconds: float = NOTIFY_TIMEOUT_SECONDS
     allow_hosts: Collection[str] = ()
     directory: Path | None = None
+    resolver: AbstractResolver | None = None
 
 
 class Router:
@@ -63,5 +66,5 @@ class Router:
 
     def _pooled(self) -> aiohttp.ClientSession:
         if self._session is None:  # a scan without HTTP routes opens none
-            self._session = new_session(self._limits, pooled_connections=self._connections)
+            self._session = new_session(self._limits, self._connections, self._options.resolver)
         return self._session

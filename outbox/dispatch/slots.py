@@ -1,4 +1,4 @@
-"""How many sends may be under way: so many to one destination, and twice that altogether.
+"""How many sends may be under way: so many to one destination, and twice that altogether unless another total is set.
 
 A destination is the origin of a URL; all that goes by the template is one. Where one of them hangs, its own rows wait for each
 other, and half of the slots are left for the rest. The bound gives way to the number of files that the process may open: a send
@@ -26,14 +26,14 @@ class Room:
 
 
 class Slots:
-    """The sends under way. `concurrency` is the bound for one destination."""
+    """The sends under way. `concurrency` is the bound for one destination, `total` for all together (None: twice that)."""
 
-    def __init__(self, concurrency: int) -> None:
+    def __init__(self, concurrency: int, total: int | None = None) -> None:
         files, _most = resource.getrlimit(resource.RLIMIT_NOFILE)
         if files != resource.RLIM_INFINITY:
             concurrency = min(concurrency, (files - FILES_KEPT) // (FILES_OF_A_SEND * TOTAL_FACTOR))
         self.each = max(1, concurrency)
-        self.total = self.each * TOTAL_FACTOR
+        self.total = self.each * TOTAL_FACTOR if total is None else min(total, self.each * TOTAL_FACTOR)
         self._held: Counter[str] = Counter()
 
     def take(self, claim: Claim) -> None:
@@ -50,5 +50,5 @@ class Slots:
         """What may be claimed now. A claim of so many rows overfills no destination, whosever they are."""
         full = tuple(destination for destination, held in self._held.items() if held >= self.each)
         left = [self.each - held for held in self._held.values() if held < self.each]
-        rows = min([self.total - self._held.total(), self.each, *left])
+        rows = max(0, min([self.total - self._held.total(), self.each, *left]))
         return Room(rows, full)

@@ -6,10 +6,10 @@ again. The audit knows the hash of each version and refuses any other.
 
 from collections.abc import Mapping
 
-from scenarios.catalogue import delivery, history, identity, ledger, points, unknown, wire
+from scenarios.catalogue import delivery, dispatch, history, identity, ledger, points, unknown, wire
 from scenarios.model import Scenario
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 
 # Each section's introduction, by name.
 SECTIONS: Mapping[str, str] = {
@@ -19,6 +19,7 @@ SECTIONS: Mapping[str, str] = {
     "identity": identity.INTRODUCTION,
     "unknown": unknown.INTRODUCTION,
     "wire": wire.INTRODUCTION,
+    "dispatch": dispatch.INTRODUCTION,
     "points": points.INTRODUCTION,
 }
 
@@ -29,5 +30,6 @@ SCENARIOS: tuple[Scenario, ...] = (
     *identity.SCENARIOS,
     *unknown.SCENARIOS,
     *wire.SCENARIOS,
+    *dispatch.SCENARIOS,
     *points.SCENARIOS,
 )

@@ -16,6 +16,7 @@ from scenarios.catalogue import PROTOCOL_VERSION, SCENARIOS, SECTIONS
 from scenarios.engine.runner import ScenarioResult
 from scenarios.model import Scenario, catalogue_data, protocol_sha256
 from scenarios.report import archive, tables
+from scenarios.selection import runnable
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -31,6 +32,7 @@ class RunFacts:
     wall_seconds: float
     clock_zero: float
     provenance: Mapping[str, Any]
+    store: str
 
 
 def write(
@@ -100,6 +102,7 @@ def _result(result: ScenarioResult) -> dict[str, Any]:
         "expected": asdict(scenario.expected),
         "counts": asdict(result.counts) if result.counts else None,
         "checks": [asdict(check) for check in result.checks],
+        "exports": [asdict(export) for export in result.exports],
         "problems": result.problems,
         "verdict": _verdict(bool(result.problems)),
     }
@@ -121,7 +124,8 @@ def _manifest(selected: Sequence[Scenario], sources: Mapping[str, str], facts: R
         },
         "selection": {
             "scenarios": [scenario.path for scenario in selected],
-            "complete": len(selected) == len(SCENARIOS),
+            "store": facts.store,
+            "complete": len(selected) == len(runnable(SCENARIOS, facts.store)),
         },
         "run": {
             "spawn": facts.spawn,

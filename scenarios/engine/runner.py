@@ -11,7 +11,8 @@ from outbox import faults
 from outbox.errors import Halt23Error
 from scenarios.engine.counts import count, count_records
 from scenarios.engine.processes import Process
-from scenarios.engine.steps import Bounds, CheckResult, StepFailed, Steps
+from scenarios.engine.steps import Bounds, CheckResult, ExportResult, StepFailed, Steps
+from scenarios.engine.stores import SqliteStore, Store
 from scenarios.engine.supervisor import Supervisor
 from scenarios.model import Counts, Scenario
 
@@ -23,6 +24,7 @@ class ScenarioResult:
     scenario: Scenario
     problems: list[str] = field(default_factory=list)
     checks: list[CheckResult] = field(default_factory=list)
+    exports: list[ExportResult] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
     counts: Counts | None = None
     records: int = 0
@@ -31,10 +33,17 @@ class ScenarioResult:
 class ScenarioRunner:
     """Runs `scenario` once, in `directory`, which it creates. Raises HarnessBug and OSError; all else is in the result."""
 
-    def __init__(self, scenario: Scenario, supervisor: Supervisor, directory: Path, bounds: Bounds | None = None) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        supervisor: Supervisor,
+        directory: Path,
+        bounds: Bounds | None = None,
+        store: Store | None = None,
+    ) -> None:
         self._scenario, self._directory = scenario, directory
-        self._steps = Steps(scenario.path, supervisor, directory, bounds or Bounds())
-        self._result = ScenarioResult(scenario, processes=self._steps.processes, checks=self._steps.checks)
+        self._steps = steps = Steps(scenario, supervisor, directory, bounds or Bounds(), store or SqliteStore())
+        self._result = ScenarioResult(scenario, processes=steps.processes, checks=steps.checks, exports=steps.exports)
 
     async def run(self) -> ScenarioResult:
         """Walk through the steps, end what is left, count."""
@@ -43,7 +52,7 @@ class ScenarioRunner:
             failed = await self._walk()
             await self._end_leftovers(failed)
         finally:
-            self._steps.close()
+            await self._steps.close()
         self._count(compare=not failed)
         return self._result
 

@@ -15,11 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from outbox import faults
 from outbox.errors import BadInput, Halt23Error
-from scenarios.engine.counts import CHECKPOINTS, count, journals
+from scenarios.engine.counts import CHECKPOINTS, count, count_rows, journals
+from scenarios.engine.exports import EXPORTS, export
 from scenarios.engine.ports import Ports
 from scenarios.engine.processes import Process
+from scenarios.engine.stores import Database, Store
 from scenarios.engine.supervisor import Ending, Launch, Supervisor
 from scenarios.errors import HarnessBug
 from scenarios.model import (
@@ -28,20 +32,26 @@ from scenarios.model import (
     Begin,
     Check,
     Counts,
+    Export,
     Flip,
     Kill,
+    KillDatabase,
+    LimitFiles,
     Move,
     Program,
     Resume,
+    Rows,
     Run,
+    Scenario,
     Start,
+    StartDatabase,
     Step,
     Stop,
     Together,
     Write,
 )
 
-_PORT = re.compile(r"\{([a-z_]+)\.port\}")
+_NAMED = re.compile(r"\{(?:(?P<server>[a-z_]+)\.port|db)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +72,15 @@ class CheckResult:
     counts: Counts
 
 
+@dataclass(slots=True)
+class ExportResult:
+    """What an export step found in the tables."""
+
+    name: str
+    expected: Rows
+    rows: Rows
+
+
 class StepFailed(Exception):
     """The sentence that says what a step met instead of what it declared. Internal to the engine."""
 
@@ -69,11 +88,14 @@ class StepFailed(Exception):
 class Steps:
     """The state of one scenario while its steps are carried out, in `directory`. Close it at the end."""
 
-    def __init__(self, scenario: str, supervisor: Supervisor, directory: Path, bounds: Bounds) -> None:
+    def __init__(self, scenario: Scenario, supervisor: Supervisor, directory: Path, bounds: Bounds, store: Store) -> None:
         self._scenario, self._supervisor, self._directory, self._bounds = scenario, supervisor, directory, bounds
         self._ports = Ports()
+        self._store = store
+        self._opened: Database | None = None
         self.processes: list[Process] = []
         self.checks: list[CheckResult] = []
+        self.exports: list[ExportResult] = []
         self._handlers: Mapping[type[Any], Callable[[int, Any], Awaitable[None]]] = {
             Start: self._start,
             Begin: self._begin,
@@ -88,11 +110,17 @@ class Steps:
             Flip: self._flip,
             Move: self._move,
             Check: self._check,
+            Export: self._export,
+            LimitFiles: self._limit_files,
+            KillDatabase: self._kill_database,
+            StartDatabase: self._start_database,
         }
 
-    def close(self) -> None:
-        """Give the ports back."""
+    async def close(self) -> None:
+        """Give the ports back and remove the database. No process may use it any more."""
         self._ports.close()
+        if self._opened is not None:
+            await self._opened.close()
 
     async def carry_out(self, number: int, step: Step) -> None:
         """Do step `number` (from 1). Raises StepFailed, and HarnessBug and OSError where the machine fails."""
@@ -115,16 +143,25 @@ class Steps:
         for setting in (halt_at, pause_at):
             _known(setting)
         substitutions = {
-            f"{name}.port": str(self._ports.of(name)) for text in program.arguments for name in _PORT.findall(text)
+            match[0][1:-1]: await self._named(match) for text in program.arguments for match in _NAMED.finditer(text)
         }
-        arguments = tuple(_PORT.sub(lambda match: substitutions[f"{match[1]}.port"], text) for text in program.arguments)
+        arguments = tuple(_NAMED.sub(lambda match: substitutions[match[0][1:-1]], text) for text in program.arguments)
         armed = {faults.HALT_VARIABLE: halt_at, faults.PAUSE_VARIABLE: pause_at}
         environment = {name: value for name, value in armed.items() if value}
         child = await self._supervisor.start(Launch(program.module, arguments, self._directory, environment))
         incarnation = 1 + sum(each.name == program.process for each in self.processes)
-        process = Process(self._scenario, program, incarnation, number, substitutions, environment, child)
+        process = Process(self._scenario.path, program, incarnation, number, substitutions, environment, child)
         self.processes.append(process)
         return process
+
+    async def _named(self, match: re.Match[str]) -> str:
+        """What stands in the place of a name in braces."""
+        return str(self._ports.of(match["server"])) if match["server"] else (await self._database()).url
+
+    async def _database(self) -> Database:
+        if self._opened is None:
+            self._opened = await self._store.database(self._scenario, self._directory)
+        return self._opened
 
     def _latest(self, name: str) -> Process:
         for process in reversed(self.processes):
@@ -271,6 +308,27 @@ class Steps:
         self.checks.append(CheckResult(step.name, step.counts, counts))
         if counts != step.counts:
             raise StepFailed(f"checkpoint {step.name}: expected {step.counts}, actual {counts}")
+
+    async def _export(self, _number: int, step: Export) -> None:
+        at = self._directory / EXPORTS / f"{step.name}.json"
+        try:
+            await export((await self._database()).address, at)
+        except (Halt23Error, FileExistsError) as error:
+            raise StepFailed(f"export {step.name}: {error}") from None
+        rows = count_rows(at)
+        self.exports.append(ExportResult(step.name, step.rows, rows))
+        if rows != step.rows:
+            raise StepFailed(f"export {step.name}: expected {step.rows}, actual {rows}")
+
+    async def _limit_files(self, _number: int, step: LimitFiles) -> None:
+        process = self._running(step.process)
+        psutil.Process(process.child.pid).rlimit(psutil.RLIMIT_FSIZE, (step.max_bytes, psutil.RLIM_INFINITY))
+
+    async def _kill_database(self, _number: int, _step: KillDatabase) -> None:
+        await (await self._database()).kill()
+
+    async def _start_database(self, _number: int, _step: StartDatabase) -> None:
+        await (await self._database()).start()
 
 
 def _known(setting: str | None) -> None:

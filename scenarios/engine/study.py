@@ -23,20 +23,22 @@ from scenarios.engine.provenance import provenance
 from scenarios.engine.runner import ScenarioResult, ScenarioRunner
 from scenarios.engine.sources import source_hashes
 from scenarios.engine.steps import Bounds
+from scenarios.engine.stores import Store, store
 from scenarios.engine.supervisor import Supervisor
 from scenarios.errors import EvidenceIncomplete, Interrupted
-from scenarios.model import Scenario
+from scenarios.model import SQLITE, Scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True)
 class StudyOptions:
-    """How to run: into which directory, which way of spawning, how many scenarios at once."""
+    """How to run: into which directory, which way of spawning, how many scenarios at once, on which database."""
 
     out: Path
     spawn: str = "fork" if sys.platform == "linux" else "exec"
     jobs: int = os.cpu_count() or 1
+    store: str = SQLITE
     bounds: Bounds = field(default_factory=Bounds)
 
 
@@ -65,9 +67,10 @@ def run_study(scenarios: Sequence[Scenario], options: StudyOptions, stream: Text
     Raises BadInput where the directory exists or cannot be made, Interrupted, and EvidenceIncomplete where the machine
     refused to hold the evidence; in the last two cases the directory is left without a manifest.
     """
+    place = store(options.store)
     _make_fresh(options.out)
     try:
-        return asyncio.run(_run(scenarios, options, stream))
+        return asyncio.run(_run(scenarios, options, place, stream))
     except OSError as error:
         if error.errno is None:
             raise  # a TimeoutError of ours, not the machine's
@@ -97,15 +100,15 @@ def _make_fresh(out: Path) -> None:
         raise BadInput(f"--out {out}: it cannot be created: {error.strerror}") from error
 
 
-async def _run(scenarios: Sequence[Scenario], options: StudyOptions, stream: TextIO) -> StudyResult:
+async def _run(scenarios: Sequence[Scenario], options: StudyOptions, place: Store, stream: TextIO) -> StudyResult:
     sources = source_hashes(ROOT)
     told = provenance(ROOT, options.out)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     clock_zero = time.monotonic()
     with _stoppable() as stopped_by, shown(len(scenarios), stream) as progress:
         try:
-            async with Supervisor(ROOT, options.spawn) as supervisor:
-                results = await _all(scenarios, options, supervisor, progress)
+            async with place, Supervisor(ROOT, options.spawn) as supervisor:
+                results = await _all(scenarios, options, _Rooms(supervisor, place), progress)
         except asyncio.CancelledError:
             raise Interrupted(
                 f"stopped by {stopped_by() or 'cancellation'}: {options.out} holds an incomplete run without a manifest, which "
@@ -114,21 +117,29 @@ async def _run(scenarios: Sequence[Scenario], options: StudyOptions, stream: Tex
         wall_seconds = time.monotonic() - clock_zero
         if source_hashes(ROOT) != sources:
             raise EvidenceIncomplete(f"the sources in {ROOT} changed while the study ran; run again into a new directory")
-        facts = evidence.RunFacts(options.spawn, options.jobs, started_at, round(wall_seconds, 3), clock_zero, told)
+        facts = evidence.RunFacts(
+            options.spawn, options.jobs, started_at, round(wall_seconds, 3), clock_zero, told, options.store
+        )
         no_page = evidence.write(options.out, results, scenarios, sources, facts)
     return StudyResult(tuple(results), wall_seconds, no_page)
 
 
-async def _all(
-    scenarios: Sequence[Scenario], options: StudyOptions, supervisor: Supervisor, progress: Progress
-) -> list[ScenarioResult]:
+@dataclass(frozen=True, slots=True)
+class _Rooms:
+    """What all scenarios share."""
+
+    supervisor: Supervisor
+    store: Store
+
+
+async def _all(scenarios: Sequence[Scenario], options: StudyOptions, rooms: _Rooms, progress: Progress) -> list[ScenarioResult]:
     lanes = asyncio.Semaphore(options.jobs)
 
     async def one(scenario: Scenario) -> ScenarioResult:
         async with lanes:
             began = time.monotonic()
             directory = options.out.resolve() / "scenarios" / scenario.section / scenario.name
-            result = await ScenarioRunner(scenario, supervisor, directory, options.bounds).run()
+            result = await ScenarioRunner(scenario, rooms.supervisor, directory, options.bounds, rooms.store).run()
             progress.ended(result, time.monotonic() - began)
             return result
 

@@ -23,7 +23,16 @@ from scenarios.engine.output import Output
 from scenarios.errors import HarnessBug
 
 # What a fork child finds loaded. An entry that is missing here still works, more slowly.
-PRELOADED = ("outbox.producer", "outbox.dispatcher", "receivers", "scenarios.client", "scenarios.relay", "scenarios.prefixes")
+PRELOADED = (
+    "outbox.producer",
+    "outbox.dispatcher",
+    "outbox.dispatch",
+    "receivers",
+    "scenarios.client",
+    "scenarios.dispatch",
+    "scenarios.relay",
+    "scenarios.prefixes",
+)
 CLOSE_SECONDS = 15.0
 _READ_BYTES = 1 << 16
 

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from outbox.errors import BadInput, reported
+from scenarios.report.tables import DATABASE, JOURNALS, head, in_words
 
 END = "<!-- end of table -->"
 GROUPED = "points"  # a scenario for each point is a list to look things up in; writes with one result share a row
 
 _BEGIN = re.compile(r"<!-- table: (?P<section>[^>]*?) -->")
-_HEAD = "| Scenario | Receiver effects | Receipts | Complete history records | Arrivals |\n|---|---|---|---|---|\n"
 _COUNTS = ("effects", "receipts", "history", "arrivals")
 
 
@@ -34,7 +34,7 @@ class _Row:
     name: str
     shows: str
     counterexample: bool
-    counts: tuple[int, ...]
+    cells: tuple[object, ...]
 
 
 def tables(archive: Path) -> dict[str, str]:
@@ -125,15 +125,20 @@ def _rows(path: Path) -> list[_Row]:
 
 def _row(scenario: Mapping[str, Any]) -> _Row:
     section, _, name = scenario["scenario"].partition("/")
-    counts = tuple(int(scenario["counts"][each]) for each in _COUNTS)
-    return _Row(section, name, scenario["shows"], scenario["counterexample"], counts)
+    cells: tuple[object, ...] = tuple(int(scenario["counts"][each]) for each in _COUNTS)
+    if scenario["exports"]:
+        rows = scenario["exports"][-1]["rows"]
+        cells = (*cells, int(rows["attempts"]), in_words(rows))
+    return _Row(section, name, scenario["shows"], scenario["counterexample"], cells)
 
 
 def _table(section: str, rows: Sequence[_Row]) -> str:
+    columns = DATABASE if any(len(row.cells) > len(_COUNTS) for row in rows) else JOURNALS
+    above = f"{head(columns)}\n"
     if section != GROUPED:
-        return _HEAD + "".join(_line(f"`{row.name}`: {row.shows}", row) for row in rows)
-    groups = groupby(rows, key=lambda row: (row.name.rpartition("_")[0], row.counterexample, row.counts))
-    return _HEAD + "".join(_group(list(members)) for _same, members in groups)
+        return above + "".join(_line(f"`{row.name}`: {row.shows}", row) for row in rows)
+    groups = groupby(rows, key=lambda row: (row.name.rpartition("_")[0], row.counterexample, row.cells))
+    return above + "".join(_group(list(members)) for _same, members in groups)
 
 
 def _group(rows: Sequence[_Row]) -> str:
@@ -142,7 +147,7 @@ def _group(rows: Sequence[_Row]) -> str:
 
 def _line(label: str, row: _Row) -> str:
     mark = " (counterexample)" if row.counterexample else ""
-    return f"| {label}{mark} | {' | '.join(str(count) for count in row.counts)} |\n"
+    return f"| {label}{mark} | {' | '.join(str(cell) for cell in row.cells)} |\n"
 
 
 def _documents(places: Sequence[Path]) -> dict[Path, str]:

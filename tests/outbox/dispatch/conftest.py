@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from outbox.dispatch import StateDB
+from scenarios.engine import postgres
+from scenarios.engine.postgres import PostgresServer
 from scenarios.engine.supervisor import PRELOADED
-from tests import postgres
-from tests.postgres import PostgresServer
 from tests.support import ProcessBox
 
 DATABASES = ("sqlite", "postgresql")

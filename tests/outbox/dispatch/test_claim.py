@@ -11,10 +11,10 @@ from sqlalchemy import text
 
 from outbox.dispatch import DeliveryOptions, StateDB, deliver_due_dispatches, enqueue_dispatch, list_transitions, retry_dispatch
 from outbox.dispatch.claim import CLAIM_LEASE_SECONDS, _due
+from scenarios.engine.postgres import PostgresServer
 from tests.outbox.dispatch.peek import moves, one, peek, poke
 from tests.outbox.dispatch.waiting import BOUND, NOTHING, OK, Held, soon
 from tests.outbox.peer import Connection, Peer, answering, response
-from tests.postgres import PostgresServer
 
 NOW = 1000.0
 FAILED = response("500 Oh", b"{}", "Connection: close")

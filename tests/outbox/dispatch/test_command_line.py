@@ -16,11 +16,11 @@ import pytest
 
 from outbox.dispatch import StateDB, deliver_due_dispatches, enqueue_dispatch, list_admin_events
 from outbox.sqlite_choice import choose
+from scenarios.engine.postgres import PostgresServer
 from tests.outbox.dispatch.peek import everything, moves, one, peek, poke
 from tests.outbox.dispatch.programs import goes_on
 from tests.outbox.dispatch.waiting import Held, soon
 from tests.outbox.world import environment_of
-from tests.postgres import PostgresServer
 from tests.support import BOUND_SECONDS, Ended, ProcessBox
 
 TOKEN = "0123456789abcdef" * 2

@@ -27,12 +27,12 @@ from outbox.dispatch import (
 )
 from outbox.dispatch.delivery import deliver
 from outbox.dispatch.scheduler import Scheduler
-from tests import postgres
+from scenarios.engine import postgres
+from scenarios.engine.postgres import PostgresServer
 from tests.outbox.dispatch.peek import peek, poke
 from tests.outbox.dispatch.programs import Programs, goes_on, identity
 from tests.outbox.dispatch.test_two_schedulers import HALF_SETTLED
 from tests.outbox.world import World
-from tests.postgres import PostgresServer
 from tests.support import BOUND_SECONDS
 
 NOW, LEASE_OVER = 1000.0, 1015.0

@@ -16,10 +16,10 @@ from outbox.dispatch.scheduler import Scheduler
 from outbox.dispatch.settings import Destination
 from outbox.faults import Fault
 from outbox.sqlite_choice import choose
-from tests import postgres
+from scenarios.engine import postgres
+from scenarios.engine.postgres import PostgresServer
 from tests.outbox.dispatch.peek import moves, one, peek
 from tests.outbox.dispatch.waiting import BOUND, NOTHING, NOW, Gate, Held, gate, soon
-from tests.postgres import PostgresServer
 from tests.support import ProcessBox
 
 QUICK = 0.01

@@ -19,9 +19,9 @@ from sqlalchemy import text
 from outbox import sqlite_choice
 from outbox.dispatch import DamagedStore, StateDB, StoreLocked, StoreLost, enqueue_dispatch, purge_dispatch
 from outbox.errors import BadInput, DamagedJournal, LockHeld, MachineRefused
+from scenarios.engine.postgres import PostgresServer
 from tests.outbox.dispatch.d13_hand import driver, hand
 from tests.outbox.dispatch.peek import peek, poke
-from tests.postgres import PostgresServer
 from tests.support import ROOT, ProcessBox
 
 SECRET = "hunter2"

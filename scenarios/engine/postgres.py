@@ -1,4 +1,4 @@
-"""A private PostgreSQL server for tests: its own data directory, a free loopback port, killed at will, gone afterwards.
+"""A private PostgreSQL server, for scenarios and tests: its own data and loopback port, killed at will, gone afterwards.
 
     with PostgresServer() as server:
         url = server.new_database()
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import glob
 import os
 import pwd
 import shutil
@@ -29,9 +28,12 @@ from typing import Self
 import psutil
 import psycopg
 
+from outbox.errors import BadInput
+from scenarios.errors import HarnessBug
+
 BOUND_SECONDS = 60.0
 # A database of its own for each test is ten times as fast there as on a disk.
-_IN_MEMORY = "/dev/shm"
+_IN_MEMORY = "/dev/shm"  # noqa: S108 - a fresh folder in it, as in any other for temporary files
 MISSING = "PostgreSQL's server is not installed: apt-get install postgresql (or put initdb and postgres on PATH)"
 
 
@@ -56,9 +58,9 @@ if orphaned:
 @functools.cache
 def programs() -> Path | None:
     """The folder that holds `initdb` and `postgres`, the newest version's; None if there is none."""
-    folders = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda name: int(name.split("/")[-2]), reverse=True)
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name), reverse=True)
     on_path = shutil.which("initdb")
-    for folder in [*map(Path, folders), *([Path(on_path).parent] if on_path else [])]:
+    for folder in [*folders, *([Path(on_path).parent] if on_path else [])]:
         if (folder / "initdb").exists() and (folder / "postgres").exists():
             return folder
     return None
@@ -71,7 +73,7 @@ def _user() -> str | None:
     for name in ("postgres", "nobody"):
         with contextlib.suppress(KeyError):
             return pwd.getpwnam(name).pw_name
-    raise RuntimeError("PostgreSQL does not run as root, and there is no user postgres or nobody")
+    raise BadInput("PostgreSQL does not run as root, and there is no user postgres or nobody")
 
 
 class PostgresServer:
@@ -88,7 +90,8 @@ class PostgresServer:
 
     def __enter__(self) -> Self:
         folder = programs()
-        assert folder is not None, MISSING
+        if folder is None:
+            raise BadInput(MISSING)
         if self._user is not None:
             shutil.chown(self._directory, self._user)
         self._run([str(folder / "initdb"), "-D", str(self._data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"])
@@ -125,7 +128,7 @@ class PostgresServer:
             if b"ready to accept connections" in line:
                 break
         else:
-            raise RuntimeError(f"PostgreSQL did not start: {b''.join(said).decode(errors='replace')}")
+            raise HarnessBug(f"PostgreSQL did not start: {b''.join(said).decode(errors='replace')}")
         ours, self._alive = os.pipe()
         self._drain = subprocess.Popen(
             [sys.executable, "-c", _WATCH, str(ours), str(self._process.pid), str(self._directory)],
@@ -162,7 +165,7 @@ class PostgresServer:
     def new_database(self) -> str:
         """The URL of a new, empty database."""
         self._databases += 1
-        name = f"test_{self._databases}"
+        name = f"halt23_{self._databases}"
         with psycopg.connect(self._url("postgres"), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
         return self._url(name)
@@ -174,7 +177,8 @@ class PostgresServer:
         done = subprocess.run(
             command, cwd=self._directory, user=self._user, capture_output=True, timeout=BOUND_SECONDS, check=False
         )
-        assert done.returncode == 0, done.stderr.decode(errors="replace")
+        if done.returncode:
+            raise HarnessBug(f"{command[0]} ended with {done.returncode}: {done.stderr.decode(errors='replace').strip()}")
 
 
 def _free_port() -> int:

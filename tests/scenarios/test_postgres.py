@@ -7,12 +7,12 @@ import sys
 import psutil
 import pytest
 
-from tests import postgres
+from scenarios.engine import postgres
 from tests.support import ROOT
 
 SCRIPT = """
 import signal
-from tests.postgres import PostgresServer
+from scenarios.engine.postgres import PostgresServer
 with PostgresServer() as server:
     print(server._process.pid, server._directory, flush=True)
     signal.pause()
