@@ -11,7 +11,8 @@ from outbox import faults
 from outbox.errors import Halt23Error
 from scenarios.engine.counts import count, count_records
 from scenarios.engine.processes import Process
-from scenarios.engine.steps import Bounds, CheckResult, ExportResult, StepFailed, Steps
+from scenarios.engine.stage import Bounds, Stage, StepFailed
+from scenarios.engine.steps import CheckResult, ExportResult, Steps
 from scenarios.engine.stores import SqliteStore, Store
 from scenarios.engine.supervisor import Supervisor
 from scenarios.model import Counts, Scenario
@@ -42,8 +43,9 @@ class ScenarioRunner:
         store: Store | None = None,
     ) -> None:
         self._scenario, self._directory = scenario, directory
-        self._steps = steps = Steps(scenario, supervisor, directory, bounds or Bounds(), store or SqliteStore())
-        self._result = ScenarioResult(scenario, processes=steps.processes, checks=steps.checks, exports=steps.exports)
+        self._stage = Stage(scenario, supervisor, directory, bounds or Bounds(), store or SqliteStore())
+        self._steps = steps = Steps(self._stage)
+        self._result = ScenarioResult(scenario, processes=self._stage.processes, checks=steps.checks, exports=steps.exports)
 
     async def run(self) -> ScenarioResult:
         """Walk through the steps, end what is left, count."""
@@ -52,7 +54,7 @@ class ScenarioRunner:
             failed = await self._walk()
             await self._end_leftovers(failed)
         finally:
-            await self._steps.close()
+            await self._stage.close()
         self._count(compare=not failed)
         return self._result
 
@@ -74,7 +76,7 @@ class ScenarioRunner:
     async def _end_leftovers(self, failed: bool) -> None:
         for process in self._result.processes:
             if process.child.running:
-                await self._steps.end(process)
+                await self._stage.end(process)
                 if not failed:
                     self._problem(f"{process} was left running at the end; the scenario lacks a step that ends it")
             elif not failed:

@@ -22,7 +22,7 @@ from scenarios.engine.progress import Progress, shown
 from scenarios.engine.provenance import provenance
 from scenarios.engine.runner import ScenarioResult, ScenarioRunner
 from scenarios.engine.sources import source_hashes
-from scenarios.engine.steps import Bounds
+from scenarios.engine.stage import Bounds
 from scenarios.engine.stores import Store, store
 from scenarios.engine.supervisor import Supervisor
 from scenarios.errors import EvidenceIncomplete, Interrupted

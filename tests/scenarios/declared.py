@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 from scenarios.engine.runner import ScenarioResult
-from scenarios.engine.steps import Bounds
+from scenarios.engine.stage import Bounds
 from scenarios.engine.study import StudyOptions, StudyResult, run_study
 from scenarios.model import Counts, Program, Scenario, Step
 
