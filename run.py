@@ -4,6 +4,8 @@
     python run.py list                 the scenarios with their expected counts
     python run.py points               the fault points that can be armed
     python run.py report DIR           the page of an archive again, and its pictures as files
+    python run.py explore --out DIR    crash cases derived by the machine, each judged
+    python run.py replay CASE --out DIR, and shrink CASE --out DIR: one case again, or with the fewest faults that fail
 
 Exit codes: 0 everything as expected, 1 something is not, 2 bad usage, 3 interrupted or incomplete.
 """
@@ -39,7 +41,7 @@ from scenarios.engine.study import StudyOptions, run_study
 from scenarios.model import SQLITE, STORES, protocol_sha256
 from scenarios.selection import select
 
-SUBCOMMANDS = ("list", "points", "report")
+SUBCOMMANDS = ("list", "points", "report", "explore", "replay", "shrink")
 
 
 def study(arguments: argparse.Namespace) -> int:
@@ -108,6 +110,46 @@ def report(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def explore(arguments: argparse.Namespace) -> int:
+    """Derive crash cases from runs without faults, play them all, and say what did not hold."""
+    from scenarios.explore import command  # noqa: PLC0415 - as above
+    from scenarios.explore.campaign import Plan  # noqa: PLC0415
+
+    for name in ("jobs", "budget"):
+        value = getattr(arguments, name)
+        if value is not None and value < 1:
+            raise BadInput(f"--{name} {value}: expected a positive number")
+    plan = Plan(
+        command.choose(arguments.subject),
+        mode=arguments.mode,
+        depth=arguments.depth,
+        budget=arguments.budget,
+        keep=arguments.keep,
+        jobs=arguments.jobs or os.cpu_count() or 1,
+    )
+    asked = command.Exploring(arguments.out, plan, _spawn(arguments), resume=arguments.resume)
+    return command.explore(asked, sys.stderr or io.StringIO())
+
+
+def replay(arguments: argparse.Namespace) -> int:
+    """Play one case again, keep its files, and tell its story."""
+    from scenarios.explore import command  # noqa: PLC0415
+
+    return command.replay(arguments.case, arguments.out, _spawn(arguments))
+
+
+def shrink(arguments: argparse.Namespace) -> int:
+    """Find the fewest faults of a failing case that still fail."""
+    from scenarios.explore import command  # noqa: PLC0415
+
+    return command.shrink(arguments.case, arguments.out, _spawn(arguments))
+
+
+def _spawn(arguments: argparse.Namespace) -> str:
+    given: str | None = arguments.spawn
+    return given or StudyOptions(arguments.out).spawn
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line. Without a subcommand it is the study's."""
     top = argparse.ArgumentParser(
@@ -139,6 +181,26 @@ def subcommand_parser() -> argparse.ArgumentParser:
     command.add_argument("--svg", type=Path, metavar="DIR", help="a new folder for a picture of each scenario as SVG")
     command.add_argument("--mermaid", type=Path, metavar="DIR", help="a new folder for the same as Mermaid text")
     command.set_defaults(command=report)
+    command = commands.add_parser("explore", description=explore.__doc__)
+    command.add_argument(
+        "--subject", nargs="+", action="extend", default=[], metavar="GLOB", help="journal/keyed, dispatch/* …"
+    )
+    command.add_argument("--mode", choices=("points", "wire"), default="points", help="where the faults strike")
+    command.add_argument(
+        "--depth", type=int, choices=(1, 2, 3), default=1, help="deaths in a row, each in the recovery from the last"
+    )
+    command.add_argument("--budget", type=int, metavar="N", help="at most N cases")
+    command.add_argument("--keep", choices=("failed", "all"), default="failed", help="whose files stay")
+    command.add_argument("--jobs", type=int, metavar="N", help="cases at once (default: one a core)")
+    command.add_argument("--resume", action="store_true", help="go on with a campaign that was interrupted")
+    command.set_defaults(command=explore)
+    for name, function in (("replay", replay), ("shrink", shrink)):
+        command = commands.add_parser(name, description=function.__doc__)
+        command.add_argument("case", metavar="CASE", help="its name, as a campaign prints it")
+        command.set_defaults(command=function)
+    for command in (commands.choices[name] for name in ("explore", "replay", "shrink")):
+        command.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new directory")
+        command.add_argument("--spawn", choices=("fork", "exec"), help="how processes are started (default: fork on Linux)")
     return top
 
 

@@ -4,7 +4,8 @@ Code under study declares its points once, at import, and calls `reach(NAME)` wh
 the environment variable `HALT_AT` names the point when the process starts: `HALT_AT=receipt.append.before` halts the first
 time that the point is reached, `HALT_AT=receipt.append.before#3` the third time. Halting is `os._exit(23)`: no buffer is
 flushed, no `finally` runs, no `atexit` hook is called, as if the process had been killed between two lines. `PAUSE_AT`, in the
-same form, stops the process there (SIGSTOP) until somebody continues it (SIGCONT).
+same form, stops the process there (SIGSTOP) until somebody continues it (SIGCONT). `POINTS_TO=FILE` appends the name of each
+point that is reached to FILE: what can be armed in a run is what a run without faults reaches.
 
 The module does not know who declares points or why, does not restart anything, and says nothing about power loss: what had been
 handed to the kernel when the process died is still there afterwards.
@@ -22,6 +23,7 @@ from outbox.errors import BadInput
 
 HALT_VARIABLE = "HALT_AT"
 PAUSE_VARIABLE = "PAUSE_AT"
+POINTS_VARIABLE = "POINTS_TO"
 HALT_EXIT_CODE = 23
 
 _NAME = re.compile(r"[a-z_]+(\.[a-z_]+)+")
@@ -110,22 +112,45 @@ def parse(setting: str, variable: str = HALT_VARIABLE) -> Fault:
 
 
 def arm_from_environment() -> None:
-    """Arm what `HALT_AT` and `PAUSE_AT` ask for, once, at the start of a process. Raises BadInput as `parse` does."""
+    """Do what `POINTS_TO`, `HALT_AT` and `PAUSE_AT` ask for, once, at the start of a process.
+
+    Raises BadInput as `parse` does, where both name one point, and where FILE cannot be written.
+    """
+    if POINTS_VARIABLE in os.environ:
+        observe(_appender(os.environ[POINTS_VARIABLE]))
+    armed: set[str] = set()
     for variable, action in ((HALT_VARIABLE, halt), (PAUSE_VARIABLE, pause)):
         setting = os.environ.get(variable)
         if setting is not None:
             fault = parse(setting, variable)
-            if fault.point in _watched:
+            if fault.point in armed:
                 raise BadInput(f"{variable}={setting!r}: {HALT_VARIABLE} names the same point; arm one of them")
+            armed.add(fault.point)
             arm(fault, action)
 
 
-def arm(fault: Fault, action: Callable[[Fault], None]) -> None:
-    """Watch for `fault` and then run `action`, once. Replaces what was armed at that point."""
-    remaining = fault.occurrence
+def _appender(path: str) -> Callable[[str], None]:
+    """Writes each point that it is called with into the file, at once: the next one may be the process's end."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise BadInput(f"{POINTS_VARIABLE}={path!r}: {error.strerror}") from error
 
-    def count(_point: str) -> None:
+    def append(point: str) -> None:
+        os.write(descriptor, f"{point}\n".encode())
+
+    return append
+
+
+def arm(fault: Fault, action: Callable[[Fault], None]) -> None:
+    """Watch for `fault` and then run `action`, once, besides whoever observes that point."""
+    remaining = fault.occurrence
+    observer = _watched.get(fault.point)
+
+    def count(point: str) -> None:
         nonlocal remaining
+        if observer is not None:
+            observer(point)
         remaining -= 1
         if remaining == 0:
             action(fault)

@@ -116,8 +116,10 @@ class Relay:
             writer.write(request)
             if _is_partial(request):
                 writer.write_eof()
+            if _keeps_open(request):
+                return await _read_message(reader)
             return await reader.read()  # to its end: by then the receiver has done what it does
-        except ConnectionError:
+        except (ConnectionError, asyncio.IncompleteReadError):
             return b""
         finally:
             writer.close()
@@ -142,6 +144,12 @@ def _part(message: bytes, fault: Fault, side: str) -> bytes:
 def _is_partial(request: bytes) -> bool:
     headers, blank, body = request.partition(b"\r\n\r\n")
     return not blank or len(body) < _content_length(headers)
+
+
+def _keeps_open(request: bytes) -> bool:
+    """Whether the sender asked for a connection that outlives this exchange: then only the message tells its end."""
+    headers, blank, _body = request.partition(b"\r\n\r\n")
+    return bool(blank) and not _is_partial(request) and b"connection: close" not in headers.lower()
 
 
 def _content_length(headers: bytes) -> int:

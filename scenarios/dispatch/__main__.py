@@ -18,7 +18,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from outbox import faults
-from outbox.dispatch import DeliveryOptions, RouterOptions, StateDB, enqueue_dispatch, enqueue_revival_heartbeat
+from outbox.dispatch import (
+    NOTIFY_TIMEOUT_SECONDS,
+    DeliveryOptions,
+    RouterOptions,
+    StateDB,
+    enqueue_dispatch,
+    enqueue_revival_heartbeat,
+)
 from outbox.dispatch.cli import Harmless
 from outbox.dispatch.clock import Clock
 from outbox.dispatch.command import DELIVER_TO
@@ -62,8 +69,9 @@ def _body(text: str) -> Mapping[str, object]:
 
 async def _scan(db: StateDB, given: argparse.Namespace) -> None:
     known = names(given.receiver)
+    transport = RouterOptions(timeout_seconds=given.timeout_seconds, allow_hosts=tuple(known), resolver=Names(known))
     # One after the other: the order of the sends is the scenario's, and whoever is stopped in one holds no transaction open.
-    options = DeliveryOptions(concurrency=1, total=1, router=RouterOptions(allow_hosts=tuple(known), resolver=Names(known)))
+    options = DeliveryOptions(concurrency=1, total=1, router=transport)
     delivery = await deliver(
         db,
         now=_clock(given),
@@ -139,6 +147,7 @@ def _parser() -> argparse.ArgumentParser:
     time.add_argument("--clock", type=Path, metavar="FILE", help="a file that holds the time")
     scan.add_argument("--receiver", action="append", default=[], metavar="HOST=PORT", help="where a route's host is")
     scan.add_argument("--courier", metavar="URL", help="the receiver of the notify command")
+    scan.add_argument("--timeout-seconds", type=float, default=NOTIFY_TIMEOUT_SECONDS, metavar="N", help="of one send")
     scan.add_argument("--careless", action="store_true", help="the notify command does not wait for its receiver")
     scan.add_argument("--books", choices=(RECORDED,), help="the bookkeeping as recorded, with its flaws")
     revive = add("revive", "Enqueue a revival heartbeat.")

@@ -51,7 +51,7 @@ def write(
     (out / "tables.md").write_text(tables.render(results, dict(SECTIONS)), encoding="utf-8", newline="\n")
     manifest = _manifest(selected, sources, facts)
     problem = _draw(out, manifest)
-    _write_last(out / MANIFEST, {**manifest, "files": _files(out)})
+    write_last(out / MANIFEST, {**manifest, "files": files(out)})
     return problem
 
 
@@ -138,7 +138,8 @@ def _manifest(selected: Sequence[Scenario], sources: Mapping[str, str], facts: R
     }
 
 
-def _files(out: Path) -> dict[str, Any]:
+def files(out: Path) -> dict[str, Any]:
+    """Size and SHA-256 of every file below `out`, by its path."""
     return {path.relative_to(out).as_posix(): _file(path) for path in sorted(out.rglob("*")) if path.is_file()}
 
 
@@ -155,7 +156,8 @@ def _write_json(path: Path, value: object) -> None:
     path.write_bytes(_json_bytes(value))
 
 
-def _write_last(path: Path, value: object) -> None:
+def write_last(path: Path, value: object) -> None:
+    """Write a JSON file so that it appears complete or not at all. Raises OSError."""
     partial = path.with_name(f".{path.name}.partial")
     with partial.open("xb") as file:
         file.write(_json_bytes(value))

@@ -6,7 +6,7 @@ otherwise than a caller may expect is a `StepFailed` with a sentence.
 
 import re
 import signal
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,6 +119,14 @@ class Stage:
                 ) from None
             await self.end(process)
             raise StepFailed(f"{process}: expected its end within {seconds:g} s, but it went on and was killed") from None
+
+    async def expect(self, process: Process, codes: Collection[int]) -> None:
+        """Wait for the end of `process`, with one of these exit codes. Raises StepFailed."""
+        ending = await self.ended(process, self.bounds.run_seconds)
+        if ending.exit_code not in codes:
+            raise StepFailed(
+                f"{process}: expected exit code {' or '.join(map(str, sorted(codes)))}, actual {ending}{process.last_words()}"
+            )
 
     async def end(self, process: Process) -> None:
         """End a process that nothing else ends. Raises HarnessBug if that cannot be done."""

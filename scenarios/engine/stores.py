@@ -71,7 +71,7 @@ class _File:
         self.url = FILE
         self.address = str(directory / FILE)
         self._directory = directory / STATE
-        self._directory.mkdir()
+        self._directory.mkdir(exist_ok=True)  # a case may begin with a copy of one
 
     async def kill(self) -> None:
         raise BadInput("SQLite has no server that could be killed")

@@ -4,20 +4,18 @@ Ctrl-C, SIGTERM and a lost terminal end the run in order: no new step begins, ev
 """
 
 import asyncio
-import contextlib
-import errno
 import os
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
-from outbox.errors import BadInput
 from scenarios.engine import evidence
+from scenarios.engine.directories import fresh_directory, machine_faults
+from scenarios.engine.interrupts import stoppable
 from scenarios.engine.progress import Progress, shown
 from scenarios.engine.provenance import provenance
 from scenarios.engine.runner import ScenarioResult, ScenarioRunner
@@ -68,36 +66,9 @@ def run_study(scenarios: Sequence[Scenario], options: StudyOptions, stream: Text
     refused to hold the evidence; in the last two cases the directory is left without a manifest.
     """
     place = store(options.store)
-    _make_fresh(options.out)
-    try:
+    fresh_directory(options.out, "scenarios")
+    with machine_faults(options.out, go_on="run again into a new directory"):
         return asyncio.run(_run(scenarios, options, place, stream))
-    except OSError as error:
-        if error.errno is None:
-            raise  # a TimeoutError of ours, not the machine's
-        raise EvidenceIncomplete(
-            f"the run is incomplete: {error.filename or options.out}: {error.strerror or error}. "
-            f"All processes were ended. {_advice(error)}, then run again into a new directory"
-        ) from error
-
-
-def _advice(error: OSError) -> str:
-    if error.errno in (errno.EMFILE, errno.ENFILE):
-        return "Allow more open files (ulimit -n) or lower --jobs"
-    return "Make room"
-
-
-def _make_fresh(out: Path) -> None:
-    if os.path.lexists(out):
-        raise BadInput(f"--out {out}: it exists, and nothing is overwritten; name a new directory")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"--out {out}: {out.parent} cannot be a directory: {error.strerror}") from error
-    try:
-        out.mkdir()
-        (out / "scenarios").mkdir()  # from the first moment on it is known for what it is: a run without a manifest
-    except OSError as error:
-        raise BadInput(f"--out {out}: it cannot be created: {error.strerror}") from error
 
 
 async def _run(scenarios: Sequence[Scenario], options: StudyOptions, place: Store, stream: TextIO) -> StudyResult:
@@ -105,7 +76,7 @@ async def _run(scenarios: Sequence[Scenario], options: StudyOptions, place: Stor
     told = provenance(ROOT, options.out)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     clock_zero = time.monotonic()
-    with _stoppable() as stopped_by, shown(len(scenarios), stream) as progress:
+    with stoppable() as stopped_by, shown(len(scenarios), stream) as progress:
         try:
             async with place, Supervisor(ROOT, options.spawn) as supervisor:
                 results = await _all(scenarios, options, _Rooms(supervisor, place), progress)
@@ -149,27 +120,3 @@ async def _all(scenarios: Sequence[Scenario], options: StudyOptions, rooms: _Roo
     except* Exception as errors:  # one is enough to end the run, and is easier to read than a group
         raise errors.exceptions[0] from None
     return [task.result() for task in tasks]
-
-
-@contextlib.contextmanager
-def _stoppable() -> Iterator[Callable[[], str | None]]:
-    """While this lasts, the stopping signals cancel the current task, once; yields a function that names the signal."""
-    loop = asyncio.get_running_loop()
-    task = asyncio.current_task()
-    received: list[str] = []
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-    def stop(number: signal.Signals) -> None:
-        received.append(number.name)
-        if len(received) == 1 and task is not None:
-            task.cancel()
-
-    # Who started us with a signal ignored (nohup) wants it to stay so.
-    heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    for number in heeded:
-        loop.add_signal_handler(number, stop, number)
-    try:
-        yield lambda: received[0] if received else None
-    finally:
-        for number in heeded:
-            loop.remove_signal_handler(number)

@@ -90,3 +90,9 @@ def served(receiver: Program, *steps: Step) -> tuple[Step, ...]:
 def dies(program: Program, point: str) -> Run:
     """A run that is halted at the point."""
     return Run(program, exit_code=HALTED, halt_at=point)
+
+
+def timed(program: Program) -> Program:
+    """The program at the time of the round in which it runs, for an exploration."""
+    at = program.arguments.index("--now") + 1
+    return Program(program.process, program.module, (*program.arguments[:at], "{now}", *program.arguments[at + 1 :]))

@@ -1,0 +1,90 @@
+"""What a campaign leaves: `manifest.json`, written last, beside the results and the files of the cases that are kept.
+
+The formats are those of evidence/README.md. Whoever audits it derives the verdict of every kept case from its files, and counts
+the others.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from outbox import faults
+from scenarios.engine import evidence
+from scenarios.explore.campaign import Plan, Totals
+from scenarios.explore.derive import Derived
+from scenarios.explore.model import Subject
+
+FORMAT, FORMAT_VERSION = "halt23.campaign", 1
+PLAN = "plan.json"
+
+
+def plan_data(plan: Plan, store: str) -> dict[str, Any]:
+    """The plan as the JSON value that is archived; a campaign that goes on must have the same."""
+    return {
+        "mode": plan.mode,
+        "depth": plan.depth,
+        "budget": plan.budget,
+        "keep": plan.keep,
+        "store": store,
+        "subjects": [subject_data(subject) for subject in plan.subjects],
+    }
+
+
+def subject_data(subject: Subject) -> dict[str, Any]:
+    """A subject as the JSON value that is archived."""
+    return {
+        "name": subject.name,
+        "roles": [
+            {
+                "process": role.process,
+                "module": role.program.module,
+                "arguments": list(role.program.arguments),
+                "server": role.server,
+                "once": role.once,
+                "done": sorted(role.done),
+            }
+            for role in subject.roles
+        ],
+        "operations": list(subject.operations),
+        "allowed": asdict(subject.allowed),
+        "round_seconds": subject.round_seconds,
+    }
+
+
+def derived_data(derived: Sequence[Derived]) -> list[dict[str, Any]]:
+    """What the runs without faults gave."""
+    return [
+        {
+            "subject": each.subject.name,
+            "points": {process: dict(points) for process, points in each.reached.items()},
+            "digest": each.state.digest,
+            "doubts": list(each.doubts),
+        }
+        for each in derived
+    ]
+
+
+def write(
+    out: Path,
+    plan: Mapping[str, Any],
+    derived: Sequence[Derived],
+    totals: Totals,
+    run: Mapping[str, Any],
+    sources: Mapping[str, str],
+) -> None:
+    """Write the manifest of a finished campaign. Raises OSError."""
+    evidence.write_last(
+        out / evidence.MANIFEST,
+        {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "plan": dict(plan),
+            "derived": derived_data(derived),
+            "declared": dict(faults.declared()),
+            "totals": asdict(totals),
+            "run": dict(run),
+            "sources": dict(sources),
+            "files": evidence.files(out),
+        },
+    )

@@ -1,0 +1,212 @@
+"""`run.py explore`, `run.py replay` and `run.py shrink`.
+
+Exit codes: 0 every case held, 1 a case did not, 2 bad usage, 3 something is unknown or was interrupted; a doubt outweighs a
+violation.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, TextIO, TypeVar
+
+from outbox.errors import BadInput
+from scenarios.engine.directories import fresh_directory, machine_faults
+from scenarios.engine.interrupts import stoppable
+from scenarios.engine.provenance import provenance
+from scenarios.engine.sources import source_hashes
+from scenarios.engine.stores import store
+from scenarios.engine.study import ROOT
+from scenarios.engine.supervisor import Supervisor
+from scenarios.errors import EvidenceIncomplete, Interrupted
+from scenarios.explore import archive, results
+from scenarios.explore.campaign import CASES, Campaign, Plan
+from scenarios.explore.model import Case, Subject, parse
+from scenarios.explore.progress import shown
+from scenarios.explore.rounds import Play, Room
+from scenarios.explore.story import kept_line, replay_line
+from scenarios.explore.subjects import SUBJECTS, wired
+from scenarios.explore.verdicts import HELD, UNKNOWN, VIOLATED
+from scenarios.model import SQLITE
+
+T = TypeVar("T")
+MOST_TOLD = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Exploring:
+    """What `run.py explore` was asked for."""
+
+    out: Path
+    plan: Plan
+    spawn: str
+    store: str = SQLITE
+    resume: bool = False
+
+
+def choose(patterns: Sequence[str], subjects: Sequence[Subject] = SUBJECTS) -> tuple[Subject, ...]:
+    """The subjects whose name matches one of the globs; all where none is given. Raises BadInput for a glob that matches
+    none."""
+    for pattern in patterns:
+        if not any(fnmatchcase(subject.name, pattern) for subject in subjects):
+            raise BadInput(f"--subject {pattern!r} matches no subject; there are: {', '.join(each.name for each in subjects)}")
+    return tuple(each for each in subjects if not patterns or any(fnmatchcase(each.name, pattern) for pattern in patterns))
+
+
+def explore(asked: Exploring, stream: TextIO) -> int:
+    """Run a campaign, or go on with it. Prints what a person wants to know; returns the exit code."""
+    told_plan = archive.plan_data(asked.plan, asked.store)
+    if asked.resume:
+        _same_plan(asked.out, told_plan)
+    else:
+        fresh_directory(asked.out, CASES)
+        (asked.out / archive.PLAN).write_text(json.dumps(told_plan, indent=1) + "\n", encoding="ascii")
+    sources, facts = source_hashes(ROOT), provenance(ROOT, asked.out)
+    started_at, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+    with shown(stream) as progress:
+
+        async def work(supervisor: Supervisor, place: Any) -> Campaign:
+            campaign = Campaign(asked.plan, Room(supervisor, place), asked.out.resolve(), progress.ended)
+            await campaign.run(resume=asked.resume)
+            return campaign
+
+        campaign = _staged(work, asked.spawn, asked.store, asked.out)
+    wall_seconds = time.monotonic() - began
+    if source_hashes(ROOT) != sources:
+        raise EvidenceIncomplete(f"the sources in {ROOT} changed while the campaign ran; begin a new one")
+    run = {
+        "spawn": asked.spawn,
+        "jobs": asked.plan.jobs,
+        "started_at": started_at,
+        "wall_seconds": round(wall_seconds, 3),
+        **facts,
+    }
+    archive.write(asked.out, told_plan, campaign.derived, campaign.totals, run, sources)
+    return _report(asked.out, campaign, wall_seconds)
+
+
+def _same_plan(out: Path, wanted: dict[str, Any]) -> None:
+    try:
+        found = json.loads((out / archive.PLAN).read_bytes())
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{out} holds no campaign that could go on: {archive.PLAN}: {error}") from error
+    if (out / "manifest.json").exists():
+        raise BadInput(f"{out} is finished; there is nothing to go on with")
+    if found != wanted:
+        other = ", ".join(name for name in wanted if found.get(name) != wanted[name])
+        raise BadInput(f"{out} was begun with another plan ({other}); go on with the options of the first run")
+
+
+def _report(out: Path, campaign: Campaign, wall_seconds: float) -> int:
+    totals = campaign.totals
+    doubts = [doubt for each in campaign.derived for doubt in each.doubts]
+    for doubt in doubts:
+        print(f"UNKNOWN: {doubt}")
+    for number, result in enumerate(each for each in results.read(out) if each["verdict"] != HELD):
+        if number == MOST_TOLD:
+            print(f"… and more; all are in {out / results.RESULTS}")
+            break
+        print(f"{kept_line(result)}\n  again: {replay_line(result['case'])}")
+    nothing = not totals.cases
+    if nothing and not doubts:
+        print("UNKNOWN: no case was derived")
+    verdict, code = ("PASS", 0)
+    if totals.violated:
+        verdict, code = "FAIL", 1
+    if doubts or totals.unknown or nothing:
+        verdict, code = "UNKNOWN", 3
+    print(
+        f"{verdict} {out}: {totals.cases} cases, {totals.violated} violated, {totals.unknown} unknown, {totals.pruned} not gone "
+        f"deeper into; {totals.processes} child processes, {wall_seconds:.1f} s, {totals.cases / max(wall_seconds, 1e-9):.1f} cases a second"
+    )
+    print(f"Now let the audit judge: python audit/audit.py {out}")
+    return code
+
+
+def find(text: str) -> Case:
+    """The case of this name, on the subjects that there are. Raises BadInput."""
+    through_relay = "wire:" in text
+    return parse(text, [wired(subject) if through_relay else subject for subject in SUBJECTS])
+
+
+def replay(text: str, out: Path, spawn: str) -> int:
+    """Run one case again into the new directory `out` and tell its story; the exit code is its verdict's."""
+    case = find(text)
+    fresh_directory(out, CASES)
+
+    async def work(supervisor: Supervisor, place: Any) -> dict[str, Any]:
+        return await _play(
+            case, Room(supervisor, place, observe=True, restart_servers=len(case.rounds) > 1), out.resolve() / "case"
+        )
+
+    result = _staged(work, spawn, case.subject.store or SQLITE, out)
+    print(f"{kept_line(result)}\nfiles: {out / 'case'}")
+    return {HELD: 0, VIOLATED: 1, UNKNOWN: 3}[result["verdict"]]
+
+
+def shrink(text: str, out: Path, spawn: str) -> int:
+    """Find the fewest faults of a failing case that still fail, in new folders below `out`."""
+    case = find(text)
+    fresh_directory(out, CASES)
+
+    async def work(supervisor: Supervisor, place: Any) -> dict[str, Any]:
+        room = Room(supervisor, place, restart_servers=len(case.rounds) > 1)
+        smallest = await _play(case, room, out.resolve() / "0-whole")
+        if smallest["verdict"] != VIOLATED:
+            return smallest
+        number, current, going = 0, case, True
+        while going:
+            going = False
+            for smaller in _smaller(current):
+                number += 1
+                tried = await _play(smaller, room, out.resolve() / f"{number}-smaller")
+                if tried["verdict"] == VIOLATED:
+                    smallest, current, going = tried, smaller, True
+                    break
+        return smallest
+
+    result = _staged(work, spawn, case.subject.store or SQLITE, out)
+    if result["verdict"] != VIOLATED:
+        print(f"{kept_line(result)}\nthere is nothing to shrink: the case does not fail")
+        return 0 if result["verdict"] == HELD else 3
+    print(f"{kept_line(result)}\n  again: {replay_line(result['case'])}")
+    return 1
+
+
+def _smaller(case: Case) -> list[Case]:
+    """The same case with one fault less, each once. A round that becomes empty falls away."""
+    found = []
+    for at, faults in enumerate(case.rounds):
+        for which in range(len(faults)):
+            left = (*faults[:which], *faults[which + 1 :])
+            rounds = (*case.rounds[:at], *((left,) if left else ()), *case.rounds[at + 1 :])
+            if rounds:
+                found.append(replace(case, rounds=rounds))
+    return found
+
+
+async def _play(case: Case, room: Room, directory: Path) -> dict[str, Any]:
+    return results.line(await Play(case, room, directory).run(), reached=False)
+
+
+def _staged(work: Callable[[Supervisor, Any], Awaitable[T]], spawn: str, store_name: str, out: Path) -> T:
+    """Run `work` with a supervisor and databases, until it ends or is interrupted."""
+    place = store(store_name)
+
+    async def run() -> T:
+        with stoppable() as stopped_by:
+            try:
+                async with place, Supervisor(ROOT, spawn) as supervisor:
+                    return await work(supervisor, place)
+            except asyncio.CancelledError:
+                raise Interrupted(
+                    f"stopped by {stopped_by() or 'cancellation'}: {out} holds an incomplete run, which audits as UNKNOWN; all "
+                    "processes were ended. A campaign goes on with --resume"
+                ) from None
+
+    with machine_faults(out, go_on="go on with --resume, or begin again in a new directory"):
+        return asyncio.run(run())

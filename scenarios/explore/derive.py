@@ -1,0 +1,119 @@
+"""Derives the cases of a subject from runs without faults, and refuses to do so where green would mean nothing.
+
+The subject is run twice: both must reach the same points equally often, leave the same durable state, and hold. At least one
+point must be reached. Then one effect is planted at the receiver, behind the sender's back: whoever counts effects must see it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+
+from scenarios.engine.stage import Stage, StepFailed
+from scenarios.explore.model import RELAY, Case, Cut, Reached, Subject, deaths
+from scenarios.explore.rounds import Play, Played, Room
+from scenarios.explore.state import Place, State
+from scenarios.explore.verdicts import HELD
+from scenarios.model import Counts, Scenario
+
+# Every byte class of a message: nothing, inside the start line, after it, inside the headers, between, inside the body, all.
+PLACES = ("start", "7", "start-line", "60", "headers", "body-middle", "end")
+CUTS = tuple(f"{how}-{side}:{place}" for how, side, place in product(("cut", "reset"), ("request", "response"), PLACES))
+WHOLE = ("duplicate-request", "hold-response", "redirect", "unreadable-success", "oversized-success", "retry-after-seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What the runs without faults gave: the points of the first round, the last state, and why they cannot be trusted."""
+
+    subject: Subject
+    reached: Reached
+    state: State
+    doubts: tuple[str, ...]
+
+
+async def derive(subject: Subject, room: Room, directory: Path) -> Derived:
+    """Run `subject` without faults, in new folders below `directory`. Raises HarnessBug and OSError."""
+    room = replace(room, observe=True, prepared=None)
+    first, second = [await Play(Case(subject), room, directory / f"run-{number}").run() for number in (1, 2)]
+    doubts = [*_doubts(subject, first, second)]
+    if not doubts:
+        doubts += await _plant(subject, room, directory / "run-2")
+    assert first.state is not None
+    return Derived(subject, first.reached[0] if first.reached else {}, first.state, tuple(doubts))
+
+
+def _doubts(subject: Subject, first: Played, second: Played) -> Iterator[str]:
+    for played in (first, second):
+        if played.verdict.outcome != HELD:
+            why = [*played.verdict.doubts, *(violation.sentence for violation in played.verdict.violations)]
+            yield f"{subject.name} does not hold without any fault: {'; '.join(why)}; mend that before anything is injected"
+            return
+    if first.reached != second.reached:
+        yield f"{subject.name}: two runs without faults reached other points: {_difference(first.reached, second.reached)}"
+    if first.state is not None and second.state is not None and first.state.digest != second.state.digest:
+        yield f"{subject.name}: two runs without faults left other files; what differs by chance cannot be compared"
+    if not any(points for each in first.reached for points in each.values()):
+        yield f"{subject.name}: no point was reached, so there is nothing to arm; do the programs call arm_from_environment?"
+
+
+def _difference(first: list[Reached], second: list[Reached]) -> str:
+    counts = [
+        {
+            (n, process, point): count
+            for n, each in enumerate(run, 1)
+            for process, points in each.items()
+            for point, count in points.items()
+        }
+        for run in (first, second)
+    ]
+    other = sorted(set(counts[0].items()) ^ set(counts[1].items()))
+    (number, process, point), _count = other[0] if other else ((0, "", ""), 0)
+    return f"for instance {process} at {point} in round {number}: {counts[0].get((number, process, point), 0)} and " + str(
+        counts[1].get((number, process, point), 0)
+    )
+
+
+async def _plant(subject: Subject, room: Room, directory: Path) -> list[str]:
+    """Make one effect at the receiver of a finished run; what is wrong if the count does not follow."""
+    scenario = Scenario("explore", f"{subject.name}/planted", "", "", (), Counts(0, 0, 0, 0))
+    stage = Stage(scenario, room.supervisor, directory, room.bounds, room.store)
+    receiver = next(role for role in subject.roles if role.server and role.process != RELAY)
+    before = _effects(subject.read(Place(directory)))
+    try:
+        server = await stage.launch(1, receiver.program, {})
+        await stage.ready(server)
+        planted = await stage.launch(1, subject.plant, {})
+        ending = await stage.ended(planted, room.bounds.run_seconds)
+        await stage.end(server)
+        after = _effects(subject.read(Place(directory)))
+    except StepFailed as sentence:
+        return [f"{subject.name}: an effect could not be planted: {sentence}"]
+    finally:
+        for process in stage.processes:
+            if process.child.running:
+                await stage.end(process)
+        await stage.close()
+    if ending.exit_code != 0:
+        return [f"{subject.name}: the effect that was to be planted was refused ({ending})"]
+    if after != before + 1:
+        return [f"{subject.name}: an effect was planted, and {after - before} more are counted; the counter is blind"]
+    return []
+
+
+def _effects(state: State) -> int:
+    return sum(state.effects.values())
+
+
+def point_cases(derived: Derived) -> Iterator[Case]:
+    """One case for each process, point and occurrence."""
+    for death in deaths(derived.reached):
+        yield Case(derived.subject, ((death,),))
+
+
+def wire_cases(derived: Derived) -> Iterator[Case]:
+    """Every cut alone, and every cut of the first exchange together with a death of whoever sends or receives in that round."""
+    connections = sum(derived.reached.get("receiver", {}).get(point, 0) for point in ("arrival.append.before",))
+    for fault in (*CUTS, *WHOLE):
+        for connection in range(1, connections + 1):
+            yield Case(derived.subject, ((Cut(fault, connection),),))

@@ -1,0 +1,203 @@
+"""What is explored, as frozen values: subjects, the faults of a case, and the text that names a case.
+
+A subject is a set of programs that are started in order, round after round, until nothing is left to do. A case is a subject
+with faults: those of the first round strike in the first, those of the second in the recovery from it, and so on. Its name is
+stable text: `journal/keyed/receipt.append.torn#1+history.append.before#1` is a death and a death during the recovery from it
+(`+` begins the next round), `receipt.append.torn#1&effect.append.torn#1` are two in one round.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from outbox.errors import BadInput
+from scenarios.explore.state import Place, State
+from scenarios.model import Program
+
+Reader = Callable[[Place], State]
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A program of a subject.
+
+    A `server` is started and serves on; the others run to their end, once in each round, or with `once` until they have ended
+    with a code of `done`: then they have no work left. `owns` are the beginnings of the points that need not name the process.
+    """
+
+    program: Program
+    server: bool = False
+    once: bool = False
+    done: frozenset[int] = frozenset({0})
+    owns: tuple[str, ...] = ()
+
+    @property
+    def process(self) -> str:
+        """Its name in the subject."""
+        return self.program.process
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """How many effects one operation may have in a correct system: `each_fault` more for every fault of the case, `each_copy`
+    for every request that the network doubles."""
+
+    least: int = 1
+    most: int = 1
+    each_fault: int = 0
+    each_copy: int = 0
+
+    def up_to(self, case: "Case") -> int:
+        """The most that one operation may have in this case."""
+        copies = sum(isinstance(fault, Cut) and fault.fault == COPY for fault in case.faults)
+        return self.most + self.each_fault * len(case.faults) + self.each_copy * copies
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One system under exploration. `name` is `journal/keyed`: the sender, and the receiver's kind.
+
+    In arguments `{now}` is the round's time: each round begins `round_seconds` after the one before, so that leases and
+    backoffs are over. `operations` are the keys that must come to their effects. `plant` is a program that makes one effect
+    more, at the receiver, behind the sender's back: it proves that effects are seen.
+    """
+
+    name: str
+    roles: tuple[Role, ...]
+    read: Reader
+    operations: tuple[str, ...]
+    plant: Program
+    allowed: Allowed = Allowed()
+    round_seconds: int = 4000
+    store: str | None = None
+
+    def role(self, process: str) -> Role:
+        """The role of this name. Raises BadInput where there is none."""
+        for role in self.roles:
+            if role.process == process:
+                return role
+        raise BadInput(f"{self.name} has no process {process}; it has: {', '.join(role.process for role in self.roles)}")
+
+    def owner(self, point: str) -> str | None:
+        """The process whose name need not stand before `point`."""
+        for role in self.roles:
+            if any(point.startswith(f"{beginning}.") for beginning in role.owns):
+                return role.process
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """`process` halts when `point` is reached for the `occurrence`-th time."""
+
+    process: str
+    point: str
+    occurrence: int = 1
+
+    @property
+    def setting(self) -> str:
+        """What `HALT_AT` is set to."""
+        return f"{self.point}#{self.occurrence}"
+
+
+RELAY = "relay"
+COPY = "duplicate-request"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What the relay does to one exchange: a fault of `scenarios.wire`, with its place, on the connection of this number."""
+
+    fault: str
+    connection: int = 1
+
+    @property
+    def argument(self) -> str:
+        """What the relay is given."""
+        return f"{self.connection}:{self.fault}"
+
+
+Fault = Death | Cut
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A subject with its faults, round by round."""
+
+    subject: Subject
+    rounds: tuple[tuple[Fault, ...], ...] = ()
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """All of them, in order."""
+        return tuple(chain.from_iterable(self.rounds))
+
+    def __str__(self) -> str:
+        rounds = ("&".join(self._text(fault) for fault in each) for each in self.rounds)
+        return f"{self.subject.name}/{'+'.join(rounds) or 'none'}"
+
+    def _text(self, fault: Fault) -> str:
+        if isinstance(fault, Cut):
+            return f"wire:{fault.fault}#{fault.connection}"
+        named = "" if self.subject.owner(fault.point) == fault.process else f"{fault.process}:"
+        return f"{named}{fault.setting}"
+
+    def armed(self, number: int, process: str) -> Death | None:
+        """Where `process` is to die in round `number` (from 1)."""
+        return next((each for each in self._of(number) if isinstance(each, Death) and each.process == process), None)
+
+    def cuts(self, number: int) -> tuple[Cut, ...]:
+        """What the relay is to do in round `number`."""
+        return tuple(each for each in self._of(number) if isinstance(each, Cut))
+
+    def deaths(self, number: int) -> tuple[Death, ...]:
+        """Who is to die in round `number`."""
+        return tuple(each for each in self._of(number) if isinstance(each, Death))
+
+    def _of(self, number: int) -> tuple[Fault, ...]:
+        return self.rounds[number - 1] if number <= len(self.rounds) else ()
+
+
+_DEATH = re.compile(r"(?:(?P<process>[a-z_]+):)?(?P<point>[a-z_]+(?:\.[a-z_]+)+)#(?P<number>[1-9]\d{0,8})")
+_CUT = re.compile(r"wire:(?P<fault>[a-z-]+(?::[a-z0-9-]+)?)#(?P<number>[1-9]\d{0,8})")
+
+
+def parse(text: str, subjects: Sequence[Subject]) -> Case:
+    """The case of this name. Raises BadInput for another form, and for a subject or process that does not exist."""
+    name, _, faults = text.rpartition("/")
+    subject = next((each for each in subjects if each.name == name), None)
+    if subject is None:
+        known = ", ".join(each.name for each in subjects)
+        raise BadInput(f"{text!r} names no case: there is no subject {name!r}; there are: {known}")
+    if faults == "none":
+        return Case(subject)
+    rounds = tuple(tuple(_fault(each, subject, text) for each in part.split("&")) for part in faults.split("+"))
+    return Case(subject, rounds)
+
+
+def _fault(text: str, subject: Subject, whole: str) -> Fault:
+    if (match := _CUT.fullmatch(text)) is not None:
+        subject.role(RELAY)
+        return Cut(match["fault"], int(match["number"]))
+    match = _DEATH.fullmatch(text)
+    process = match and (match["process"] or subject.owner(match["point"]))
+    if match is None or process is None:
+        raise BadInput(
+            f"{whole!r} names no case: {text!r} is no fault; expected POINT#N, PROCESS:POINT#N or wire:FAULT#N, as a campaign "
+            "prints it"
+        )
+    subject.role(process)
+    return Death(process, match["point"], int(match["number"]))
+
+
+# What the processes of one round reached: process, in the subject's order, to point to count.
+Reached = Mapping[str, Mapping[str, int]]
+
+
+def deaths(reached: Reached) -> Iterator[Death]:
+    """One death for each process, point and occurrence."""
+    for process, points in reached.items():
+        for point, count in points.items():
+            for occurrence in range(1, count + 1):
+                yield Death(process, point, occurrence)

@@ -1,0 +1,24 @@
+"""The files that a subject's preparing programs leave, made once: a case whose faults strike none of them begins with a copy.
+
+It saves the time of programs that would do the same in every case. Cases that strike them run them all the same.
+"""
+
+from pathlib import Path
+
+from scenarios.engine.stage import Stage
+from scenarios.explore.model import Subject
+from scenarios.explore.rounds import Room, at_round
+from scenarios.model import Counts, Scenario
+
+
+async def prepare(subject: Subject, room: Room, directory: Path) -> None:
+    """Run the roles of `subject` that run once, in the new `directory`. Raises StepFailed where one does not end as it
+    should."""
+    directory.mkdir(parents=True)
+    scenario = Scenario("explore", f"{subject.name}/prepared", "", "", (), Counts(0, 0, 0, 0), store=subject.store)
+    stage = Stage(scenario, room.supervisor, directory, room.bounds, room.store)
+    for role in subject.roles:
+        if role.once:
+            process = await stage.launch(1, at_round(role.program, subject, 1), {})
+            await stage.expect(process, role.done)
+    # Not closed: a database is part of what is prepared. Nothing else is held, as no server was started.

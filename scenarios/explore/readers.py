@@ -1,0 +1,116 @@
+"""The readers of the subjects' durable states: journals on the sender's side, a database on it, and the receiver's journals."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from outbox.dispatch.edges import ACK_TIMEOUT, ACTIVE, TRANSPORT_OK
+from outbox.sqlite_choice import choose
+from scenarios.explore.state import Lines, Place, State, counted, digest_of, in_words, read_lines
+
+SENDER, RECEIVER = "outbox", "receiver"
+_RECEIPTS = (TRANSPORT_OK, ACK_TIMEOUT)
+
+
+def read_journals(place: Place) -> State:
+    """The state of a sender that keeps journals."""
+    root = place.directory
+    intentions, attempts, receipts, history = (
+        read_lines(root / SENDER / f"{name}.jsonl") for name in ("intentions", "attempts", "receipts", "history")
+    )
+    effects, arrivals = _receiver(root)
+    files = [intentions, attempts, receipts, history, effects, arrivals]
+    have = {record["id"] for record in receipts.of_type("receipt")}
+    done = {record["id"] for record in history.of_type("history")}
+    intended = [record["id"] for record in intentions.of_type("intention")]
+    unfinished = [f"{key} has no receipt" for key in intended if key not in have]
+    unfinished += [f"{key} has no history record" for key in intended if key in have and key not in done]
+    sender = {
+        "intention": len(intended),
+        "attempt": len(attempts.of_type("attempt")),
+        "receipt": len(receipts.of_type("receipt")),
+        "history record": len(history.of_type("history")),
+    }
+    return State(
+        digest=digest_of(_files(root), root),
+        effects=_effects(effects, {each["data"]["fingerprint"]: each["id"] for each in intentions.of_type("intention")}),
+        receipts=counted(record["id"] for record in receipts.of_type("receipt")),
+        history=counted(record["id"] for record in history.of_type("history")),
+        arrivals=len(arrivals.of_type("arrival")),
+        unfinished=tuple(unfinished),
+        torn=tuple(each.name for each in files if each.torn_bytes),
+        damaged=tuple(each.name for each in files if each.damaged_lines),
+        told=_told(sender, effects, arrivals, files),
+    )
+
+
+def read_sqlite(place: Place) -> State:
+    """The state of a dispatch outbox in a file of SQLite."""
+    tables = _from_sqlite(place.database) if place.database else {}
+    return _database_state(place.directory, tables)
+
+
+def _from_sqlite(path: str) -> Mapping[str, list[dict[str, Any]]]:
+    if not Path(path).exists():
+        return {}
+    connection = choose().module.connect(path, isolation_level=None)
+    try:
+        known = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        return {
+            table: _rows(connection.execute(f"SELECT * FROM {table} ORDER BY id"))  # noqa: S608 - a name of ours
+            for table in ("dispatch_outbox", "status_transitions", "admin_events")
+            if table in known
+        }
+    finally:
+        connection.close()
+
+
+def _rows(cursor: Any) -> list[dict[str, Any]]:
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def _database_state(root: Path, tables: Mapping[str, list[dict[str, Any]]]) -> State:
+    rows, moves = tables.get("dispatch_outbox", []), tables.get("status_transitions", [])
+    effects, arrivals = _receiver(root)
+    told = json.dumps(tables, sort_keys=True).encode() + digest_of(_files(root), root).encode()
+    sender = {"row": len(rows), "transition": len(moves)}
+    status = ", ".join(f"{row['status']} (attempt {row['attempt']})" for row in rows)
+    return State(
+        digest=hashlib.sha256(told).hexdigest(),
+        effects=_effects(effects, {hashlib.sha256(row["payload"].encode()).hexdigest(): row["id"] for row in rows}),
+        receipts=counted(move["entity_id"] for move in moves if move["reason_code"] in _RECEIPTS),
+        history=counted(move["entity_id"] for move in moves),
+        arrivals=len(arrivals.of_type("arrival")),
+        unfinished=tuple(f"{row['id']} is {row['status']}" for row in rows if row["status"] in ACTIVE),
+        torn=tuple(each.name for each in (effects, arrivals) if each.torn_bytes),
+        damaged=tuple(each.name for each in (effects, arrivals) if each.damaged_lines),
+        told=_told(sender, effects, arrivals, [effects, arrivals]) + (f"; {status}" if status else ""),
+    )
+
+
+def _receiver(root: Path) -> tuple[Lines, Lines]:
+    return read_lines(root / RECEIVER / "effects.jsonl"), read_lines(root / RECEIVER / "arrivals.jsonl")
+
+
+def _files(root: Path) -> list[Path]:
+    return [path for side in (SENDER, RECEIVER) for path in (root / side).glob("*.jsonl")]
+
+
+def _effects(effects: Lines, by_fingerprint: Mapping[str, str]) -> dict[str, int]:
+    """Effects by operation: whose body it was, whatever key came with it, and else whose key."""
+    data = [record["data"] for record in effects.of_type("effect")]
+    return counted(by_fingerprint.get(each["fingerprint"]) or each["key"] or each["fingerprint"] for each in data)
+
+
+def _told(sender: Mapping[str, int], effects: Lines, arrivals: Lines, files: list[Lines]) -> str:
+    receiver = {
+        "arrival": len(arrivals.of_type("arrival")),
+        "effect": len(effects.of_type("effect")),
+        "answer": len(arrivals.of_type("answer")),
+    }
+    torn = [f"{each.name} ends in {each.torn_bytes} torn bytes" for each in files if each.torn_bytes]
+    torn += [f"{each.name} has {each.damaged_lines} damaged lines" for each in files if each.damaged_lines]
+    return "; ".join([f"sender: {in_words(sender)}", f"receiver: {in_words(receiver)}", *torn])

@@ -1,0 +1,107 @@
+"""What is durable on both sides, read from the files that processes left; nothing here trusts the programs' own readers.
+
+A line of a journal counts where its checksum fits; what does not is damage, and a last line without its newline is a torn tail.
+The digest stands for the whole state: two deaths that left the same digest have the same future.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+OPENING = b'{"sha256":"'
+_REST_AT = len(OPENING) + 64 + 2
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a case plays: its directory, and the address of its database where it has one."""
+
+    directory: Path
+    database: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One look at the durable state.
+
+    `effects`, `receipts`, `history` and `arrivals` count by operation key; `unfinished` says what the sender still has to do;
+    `torn` and `damaged` name files with a torn tail and with lines that are not what was written. `told` is the whole in words.
+    """
+
+    digest: str
+    effects: Mapping[str, int]
+    receipts: Mapping[str, int]
+    history: Mapping[str, int]
+    arrivals: int
+    unfinished: tuple[str, ...]
+    torn: tuple[str, ...]
+    damaged: tuple[str, ...]
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The records of one journal file that are whole, and what else it holds."""
+
+    name: str
+    records: tuple[Mapping[str, Any], ...]
+    torn_bytes: int
+    damaged_lines: int
+
+    def of_type(self, kind: str) -> list[Mapping[str, Any]]:
+        """The records of this type."""
+        return [record for record in self.records if record["type"] == kind]
+
+
+def read_lines(path: Path) -> Lines:
+    """Read a journal file; a file that is not there is empty."""
+    content = path.read_bytes() if path.exists() else b""
+    *lines, tail = content.split(b"\n")
+    records = [_record(line) for line in lines]
+    whole = tuple(record for record in records if record is not None)
+    return Lines(path.name, whole, len(tail), len(records) - len(whole))
+
+
+def _record(line: bytes) -> Mapping[str, Any] | None:
+    rest = line[_REST_AT:]
+    if not line.startswith(OPENING) or line[len(OPENING) : len(OPENING) + 64].decode("ascii", "replace") != _sha256(rest):
+        return None
+    try:
+        record: Mapping[str, Any] = json.loads(line)
+    except ValueError:
+        return None
+    return record
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def digest_of(paths: Iterable[Path], root: Path) -> str:
+    """One hash over the names and bytes of files."""
+    whole = hashlib.sha256()
+    for path in sorted(paths):
+        content = path.read_bytes()
+        whole.update(f"{path.relative_to(root)} {len(content)}\n".encode())
+        whole.update(content)
+    return whole.hexdigest()
+
+
+def counted(keys: Iterable[str]) -> dict[str, int]:
+    """How often each key occurs."""
+    return dict(Counter(keys))
+
+
+def in_words(counts: Mapping[str, int]) -> str:
+    """`1 intention, 2 attempts, 0 receipts`."""
+    return ", ".join(f"{number} {_word(noun, number)}" for noun, number in counts.items())
+
+
+def _word(noun: str, number: int) -> str:
+    if number == 1:
+        return noun
+    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"

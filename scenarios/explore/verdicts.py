@@ -1,0 +1,76 @@
+"""What a case came to: held against invariants, in four words that are always told apart, or unknown.
+
+`lost`: an operation that was promised has no effect, or no receipt, or a receipt that nothing stands behind. `duplicate`: more
+effects or receipts than the receiver's kind allows. `phantom`: an effect, receipt or history record of no operation. `stuck`:
+rounds have run out and something is still to be done. Whatever makes the judgement worthless is *unknown*, never a pass.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from scenarios.explore.model import Case
+from scenarios.explore.state import State
+
+HELD, VIOLATED, UNKNOWN = "held", "violated", "unknown"
+LOST, DUPLICATE, PHANTOM, STUCK = "lost", "duplicate", "phantom", "stuck"
+KINDS = (LOST, DUPLICATE, PHANTOM, STUCK)
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One invariant that does not hold: its kind, and a sentence."""
+
+    kind: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`outcome` is HELD, VIOLATED or UNKNOWN; `doubts` say why a case is unknown and what to mend."""
+
+    violations: tuple[Violation, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def outcome(self) -> str:
+        """A doubt outweighs everything: what was seen may not be what happened."""
+        if self.doubts:
+            return UNKNOWN
+        return VIOLATED if self.violations else HELD
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of its violations, each once, in the order of KINDS."""
+        found = {violation.kind for violation in self.violations}
+        return tuple(kind for kind in KINDS if kind in found)
+
+
+def judge(case: Case, state: State, *, finished: bool, doubts: Sequence[str] = ()) -> Verdict:
+    """The verdict on the last state of a case; `finished` says that recovery came to its end."""
+    return Verdict(tuple(_violations(case, state, finished=finished)), tuple(doubts))
+
+
+def _violations(case: Case, state: State, *, finished: bool) -> Iterator[Violation]:
+    subject, promised = case.subject, case.subject.operations
+    if not finished:
+        left = "; ".join(state.unfinished) or "a program does not end as it does when there is nothing left to do"
+        yield Violation(STUCK, f"after the last round: {left}")
+    most = subject.allowed.up_to(case)
+    for key in promised:
+        effects = state.effects.get(key, 0)
+        receipts = state.receipts.get(key, 0)
+        if effects < subject.allowed.least and (finished or receipts):
+            behind = ", and a receipt says that it was" if receipts else ""
+            yield Violation(LOST, f"{key} was promised and has {effects} effects{behind}")
+        if effects > most:
+            yield Violation(DUPLICATE, f"{key} has {effects} effects, at most {most} may be")
+        if receipts > 1:
+            yield Violation(DUPLICATE, f"{key} has {receipts} receipts")
+        if finished and not receipts:
+            yield Violation(LOST, f"{key} has no receipt, and nobody is going to write one")
+    for what, counts in (("effect", state.effects), ("receipt", state.receipts), ("history record", state.history)):
+        for key in counts:
+            if key not in promised:
+                yield Violation(PHANTOM, f"there is a {what} of {key}, which nobody promised")
+    if state.damaged:
+        yield Violation(LOST, f"records cannot be read any more: {', '.join(state.damaged)}")
