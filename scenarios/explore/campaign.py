@@ -132,8 +132,8 @@ class Campaign:
     def _is_this(self, case: Case, result: Mapping[str, Any]) -> None:
         if result["case"] != str(case):
             raise BadInput(
-                f"{self._directory} has {result['case']} where this plan has {case}: go on with the options of the first run, on "
-                "the same sources, or begin a new campaign"
+                f"{self._directory} has {result['case']} where this plan has {case}: go on with the first options and sources, "
+                "or begin a new campaign"
             )
         self._count(result)
 
