@@ -5,7 +5,7 @@ the others.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -65,26 +65,28 @@ def derived_data(derived: Sequence[Derived]) -> list[dict[str, Any]]:
     ]
 
 
-def write(
-    out: Path,
-    plan: Mapping[str, Any],
-    derived: Sequence[Derived],
-    totals: Totals,
-    run: Mapping[str, Any],
-    sources: Mapping[str, str],
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a manifest tells beside the outcome: the plan, where and when it was carried out, and the sources' hashes."""
+
+    plan: Mapping[str, Any]
+    run: Mapping[str, Any]
+    sources: Mapping[str, str]
+
+
+def write(out: Path, facts: Facts, derived: Sequence[Derived], totals: Totals) -> None:
     """Write the manifest of a finished campaign. Raises OSError."""
     evidence.write_last(
         out / evidence.MANIFEST,
         {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
-            "plan": dict(plan),
+            "plan": dict(facts.plan),
             "derived": derived_data(derived),
             "declared": dict(faults.declared()),
             "totals": asdict(totals),
-            "run": dict(run),
-            "sources": dict(sources),
+            "run": dict(facts.run),
+            "sources": dict(facts.sources),
             "files": evidence.files(out),
         },
     )

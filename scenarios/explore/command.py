@@ -85,7 +85,7 @@ def explore(asked: Exploring, stream: TextIO) -> int:
         "wall_seconds": round(wall_seconds, 3),
         **facts,
     }
-    archive.write(asked.out, told_plan, campaign.derived, campaign.totals, run, sources)
+    archive.write(asked.out, archive.Facts(told_plan, run, sources), campaign.derived, campaign.totals)
     return _report(asked.out, campaign, wall_seconds)
 
 
@@ -120,8 +120,8 @@ def _report(out: Path, campaign: Campaign, wall_seconds: float) -> int:
     if doubts or totals.unknown or nothing:
         verdict, code = "UNKNOWN", 3
     print(
-        f"{verdict} {out}: {totals.cases} cases, {totals.violated} violated, {totals.unknown} unknown, {totals.pruned} not gone "
-        f"deeper into; {totals.processes} child processes, {wall_seconds:.1f} s, {totals.cases / max(wall_seconds, 1e-9):.1f} cases a second"
+        f"{verdict} {out}: {totals.cases} cases, {totals.violated} violated, {totals.unknown} unknown, {totals.pruned} pruned; "
+        f"{totals.processes} child processes, {wall_seconds:.1f} s, {totals.cases / wall_seconds:.1f} cases a second"
     )
     print(f"Now let the audit judge: python audit/audit.py {out}")
     return code
