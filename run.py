@@ -185,7 +185,7 @@ def subcommand_parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--subject", nargs="+", action="extend", default=[], metavar="GLOB", help="journal/keyed, dispatch/* …"
     )
-    command.add_argument("--mode", choices=("points", "wire"), default="points", help="where the faults strike")
+    command.add_argument("--mode", choices=("points", "wire", "pauses"), default="points", help="where the faults strike")
     command.add_argument(
         "--depth", type=int, choices=(1, 2, 3), default=1, help="deaths in a row, each in the recovery from the last"
     )

@@ -27,9 +27,10 @@ from scenarios.explore import archive, results
 from scenarios.explore.campaign import CASES, Campaign, Plan
 from scenarios.explore.model import Case, Subject, parse
 from scenarios.explore.progress import shown
-from scenarios.explore.rounds import Play, Room
+from scenarios.explore.rounds import KEEP_ALL, Play, Room
 from scenarios.explore.story import kept_line, replay_line
 from scenarios.explore.subjects import SUBJECTS, wired
+from scenarios.explore.tenants import Houses
 from scenarios.explore.verdicts import HELD, UNKNOWN, VIOLATED
 from scenarios.model import SQLITE
 
@@ -70,8 +71,10 @@ def explore(asked: Exploring, stream: TextIO) -> int:
     with shown(stream) as progress:
 
         async def work(supervisor: Supervisor, place: Any) -> Campaign:
-            campaign = Campaign(asked.plan, Room(supervisor, place), asked.out.resolve(), progress.ended)
-            await campaign.run(resume=asked.resume)
+            async with Houses(supervisor, ROOT, asked.plan.jobs) as houses:
+                room = Room(supervisor, place, houses=houses)
+                campaign = Campaign(asked.plan, room, asked.out.resolve(), progress.ended)
+                await campaign.run(resume=asked.resume)
             return campaign
 
         campaign = _staged(work, asked.spawn, asked.store, asked.out)
@@ -140,7 +143,9 @@ def replay(text: str, out: Path, spawn: str) -> int:
 
     async def work(supervisor: Supervisor, place: Any) -> dict[str, Any]:
         return await _play(
-            case, Room(supervisor, place, observe=True, restart_servers=len(case.rounds) > 1), out.resolve() / "case"
+            case,
+            Room(supervisor, place, keep=KEEP_ALL, observe=True, restart_servers=len(case.rounds) > 1),
+            out.resolve() / "case",
         )
 
     result = _staged(work, spawn, case.subject.store or SQLITE, out)
@@ -154,7 +159,7 @@ def shrink(text: str, out: Path, spawn: str) -> int:
     fresh_directory(out, CASES)
 
     async def work(supervisor: Supervisor, place: Any) -> dict[str, Any]:
-        room = Room(supervisor, place, restart_servers=len(case.rounds) > 1)
+        room = Room(supervisor, place, keep=KEEP_ALL, restart_servers=len(case.rounds) > 1)
         smallest = await _play(case, room, out.resolve() / "0-whole")
         if smallest["verdict"] != VIOLATED:
             return smallest

@@ -6,8 +6,9 @@ It saves the time of programs that would do the same in every case. Cases that s
 from pathlib import Path
 
 from scenarios.engine.stage import Stage
+from scenarios.explore.launcher import at_round
 from scenarios.explore.model import Subject
-from scenarios.explore.rounds import Room, at_round
+from scenarios.explore.rounds import Room
 from scenarios.model import Counts, Scenario
 
 

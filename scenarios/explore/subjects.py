@@ -29,8 +29,8 @@ def _named(program: Program, name: str) -> Program:
 
 
 PRODUCERS = (
-    Role(_named(producer(KEYS[0], QUESTION), "producer"), once=True, owns=("intention", "intentions")),
-    Role(_named(producer(KEYS[1], OTHER_QUESTION), "second_producer"), once=True),
+    Role(_named(producer(KEYS[0], QUESTION), "producer"), once=True, owns=("intention", "intentions"), stoppable=False),
+    Role(_named(producer(KEYS[1], OTHER_QUESTION), "second_producer"), once=True, stoppable=False),
 )
 
 
