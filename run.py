@@ -127,7 +127,7 @@ def explore(arguments: argparse.Namespace) -> int:
         keep=arguments.keep,
         jobs=arguments.jobs or os.cpu_count() or 1,
     )
-    asked = command.Exploring(arguments.out, plan, _spawn(arguments), resume=arguments.resume)
+    asked = command.Exploring(arguments.out, plan, _spawn(arguments), arguments.store, resume=arguments.resume)
     return command.explore(asked, sys.stderr or io.StringIO())
 
 
@@ -135,14 +135,14 @@ def replay(arguments: argparse.Namespace) -> int:
     """Play one case again, keep its files, and tell its story."""
     from scenarios.explore import command  # noqa: PLC0415
 
-    return command.replay(arguments.case, arguments.out, _spawn(arguments))
+    return command.replay(arguments.case, arguments.out, _spawn(arguments), arguments.store)
 
 
 def shrink(arguments: argparse.Namespace) -> int:
     """Find the fewest faults of a failing case that still fail."""
     from scenarios.explore import command  # noqa: PLC0415
 
-    return command.shrink(arguments.case, arguments.out, _spawn(arguments))
+    return command.shrink(arguments.case, arguments.out, _spawn(arguments), arguments.store)
 
 
 def _spawn(arguments: argparse.Namespace) -> str:
@@ -201,6 +201,7 @@ def subcommand_parser() -> argparse.ArgumentParser:
     for command in (commands.choices[name] for name in ("explore", "replay", "shrink")):
         command.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new directory")
         command.add_argument("--spawn", choices=("fork", "exec"), help="how processes are started (default: fork on Linux)")
+        command.add_argument("--store", choices=STORES, default=SQLITE, help="the dispatch outbox's database (default: sqlite)")
     return top
 
 

@@ -18,7 +18,7 @@ from outbox.errors import BadInput
 from scenarios.explore import results
 from scenarios.explore.derive import Derived, derive, pause_cases, point_cases, wire_cases
 from scenarios.explore.model import Case, Subject, deaths, parse
-from scenarios.explore.prepare import prepare
+from scenarios.explore.prepare import can_prepare, prepare
 from scenarios.explore.rounds import KEEP_FAILED, Play, Room
 from scenarios.explore.subjects import wired
 from scenarios.explore.verdicts import UNKNOWN, VIOLATED
@@ -93,14 +93,16 @@ class Campaign:
         self.derived.append(derived)
         if derived.doubts:
             return
-        room = replace(self._room, prepared=base / "prepared")
-        await prepare(subject, room, base / "prepared")
+        room = self._room
+        if can_prepare(subject, room):
+            room = replace(room, prepared=base / "prepared")
+            await prepare(subject, room, base / "prepared")
         cases = CASES_OF[self._plan.mode](derived)
         for depth in range(1, self._plan.depth + 1):
             first = self._number
             await self._level(cases, replace(room, observe=depth < self._plan.depth), written)
             cases = self._deeper(subject, first, self._number)
-        shutil.rmtree(base / "prepared")
+        shutil.rmtree(base / "prepared", ignore_errors=True)
 
     async def _level(self, cases: Iterable[Case], room: Room, written: results.Results) -> None:
         """Play all cases of one level that are not done yet."""

@@ -136,7 +136,7 @@ def find(text: str) -> Case:
     return parse(text, [wired(subject) if through_relay else subject for subject in SUBJECTS])
 
 
-def replay(text: str, out: Path, spawn: str) -> int:
+def replay(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
     """Run one case again into the new directory `out` and tell its story; the exit code is its verdict's."""
     case = find(text)
     fresh_directory(out, CASES)
@@ -148,12 +148,12 @@ def replay(text: str, out: Path, spawn: str) -> int:
             out.resolve() / "case",
         )
 
-    result = _staged(work, spawn, case.subject.store or SQLITE, out)
+    result = _staged(work, spawn, store_name, out)
     print(f"{kept_line(result)}\nfiles: {out / 'case'}")
     return {HELD: 0, VIOLATED: 1, UNKNOWN: 3}[result["verdict"]]
 
 
-def shrink(text: str, out: Path, spawn: str) -> int:
+def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
     """Find the fewest faults of a failing case that still fail, in new folders below `out`."""
     case = find(text)
     fresh_directory(out, CASES)
@@ -174,7 +174,7 @@ def shrink(text: str, out: Path, spawn: str) -> int:
                     break
         return smallest
 
-    result = _staged(work, spawn, case.subject.store or SQLITE, out)
+    result = _staged(work, spawn, store_name, out)
     if result["verdict"] != VIOLATED:
         print(f"{kept_line(result)}\nthere is nothing to shrink: the case does not fail")
         return 0 if result["verdict"] == HELD else 3

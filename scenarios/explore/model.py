@@ -74,7 +74,6 @@ class Subject:
     allowed: Allowed = Allowed()
     round_seconds: int = 4000
     pause_seconds: int = 20
-    store: str | None = None
 
     @property
     def uses_database(self) -> bool:

@@ -79,7 +79,7 @@ class Play:
 
     def __init__(self, case: Case, room: Room, directory: Path) -> None:
         self._case, self._subject, self._directory, self._room = case, case.subject, directory, room
-        scenario = Scenario("explore", str(case), "", "", (), Counts(0, 0, 0, 0), store=case.subject.store)
+        scenario = Scenario("explore", str(case), "", "", (), Counts(0, 0, 0, 0))
         self._stage = Stage(scenario, room.supervisor, directory, room.bounds, room.store)
         self._launcher = Launcher(case, self._stage, observe=room.observe)
         self._played = Played(case, processes=self._stage.processes)
