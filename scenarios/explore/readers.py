@@ -52,9 +52,8 @@ def read_database(place: Place, unfinished: Collection[str] = ACTIVE) -> State:
     address = place.database
     if address is None:
         return _database_state(place.directory, {}, unfinished)
-    return _database_state(
-        place.directory, _from_postgres(address) if address.startswith("postgresql") else _from_sqlite(address)
-    )
+    read = _from_postgres if address.startswith("postgresql") else _from_sqlite
+    return _database_state(place.directory, read(address), unfinished)
 
 
 _TABLES = ("dispatch_outbox", "status_transitions", "admin_events")
