@@ -57,7 +57,7 @@ def derived_data(derived: Sequence[Derived]) -> list[dict[str, Any]]:
     return [
         {
             "subject": each.subject.name,
-            "points": {process: dict(points) for process, points in each.reached.items()},
+            "points": [{process: dict(points) for process, points in reached.items()} for reached in each.reached],
             "digest": each.state.digest,
             "doubts": list(each.doubts),
         }
