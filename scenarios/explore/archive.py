@@ -84,7 +84,7 @@ def write(out: Path, facts: Facts, derived: Sequence[Derived], totals: Totals) -
             "plan": dict(facts.plan),
             "derived": derived_data(derived),
             "declared": dict(faults.declared()),
-            "totals": asdict(totals),
+            "totals": {**asdict(totals), "fired": sorted(totals.fired)},
             "run": dict(facts.run),
             "sources": dict(facts.sources),
             "files": evidence.files(out),

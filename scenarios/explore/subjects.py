@@ -20,7 +20,7 @@ AT_LEAST_ONE = Allowed(each_fault=1)
 # Who asks before it sends again is spared the faults, not what the network doubles.
 ONE_UNLESS_DOUBLED = Allowed(each_copy=1)
 
-RECEIVER_OWNS = ("arrival", "arrivals", "answer", "effect", "effects", "key", "keys", "query")
+RECEIVER_OWNS = ("arrival", "arrivals", "answer", "effect", "effects", "query")
 DISPATCHER_OWNS = ("attempt", "attempts", "outcome", "inquiry", "receipt", "receipts", "history", "send")
 TIME = ("--now", "{now}")
 # A held response would be waited for in earnest otherwise.
