@@ -325,16 +325,27 @@ class Steps:
         psutil.Process(process.child.pid).rlimit(psutil.RLIMIT_FSIZE, (step.max_bytes, psutil.RLIM_INFINITY))
 
     async def _kill_database(self, _number: int, _step: KillDatabase) -> None:
-        await (await self._database()).kill()
+        with _refused():
+            await (await self._database()).kill()
 
     async def _start_database(self, _number: int, _step: StartDatabase) -> None:
-        await (await self._database()).start()
+        with _refused():
+            await (await self._database()).start()
 
 
 def _known(setting: str | None) -> None:
     try:
         if setting is not None:
             faults.parse(setting)
+    except BadInput as error:
+        raise StepFailed(str(error)) from None
+
+
+@contextlib.contextmanager
+def _refused() -> Iterator[None]:
+    """Turn what a database cannot be asked for into the failure of the step."""
+    try:
+        yield
     except BadInput as error:
         raise StepFailed(str(error)) from None
 
