@@ -5,6 +5,7 @@ the text that is sent. The numbers of transitions and events are left out; their
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,11 @@ async def export(url: str, path: Path) -> None:
     async with StateDB(url) as db:
         tables = await db.read(_tables, "exporting the tables")
     path.parent.mkdir(parents=True, exist_ok=True)
+    write_tables(tables, path)
+
+
+def write_tables(tables: Mapping[str, Any], path: Path) -> None:
+    """Write tables as an export to the new file `path`. Raises FileExistsError, and other OSErrors."""
     text = json.dumps({"format": FORMAT, "format_version": FORMAT_VERSION, **tables}, ensure_ascii=True, indent=1)
     with path.open("x", encoding="ascii", newline="\n") as file:
         file.write(text + "\n")

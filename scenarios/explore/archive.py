@@ -14,6 +14,7 @@ from scenarios.engine import evidence
 from scenarios.explore.campaign import Plan, Totals
 from scenarios.explore.derive import Derived
 from scenarios.explore.model import Subject
+from scenarios.explore.readers import unfinished_statuses
 
 FORMAT, FORMAT_VERSION = "halt23.campaign", 1
 PLAN = "plan.json"
@@ -26,7 +27,8 @@ def plan_data(plan: Plan, store: str) -> dict[str, Any]:
         "depth": plan.depth,
         "budget": plan.budget,
         "keep": plan.keep,
-        "store": store,
+        # Where no subject has a database none was used.
+        "store": store if any(subject.uses_database for subject in plan.subjects) else None,
         "subjects": [subject_data(subject) for subject in plan.subjects],
     }
 
@@ -43,12 +45,16 @@ def subject_data(subject: Subject) -> dict[str, Any]:
                 "server": role.server,
                 "once": role.once,
                 "done": sorted(role.done),
+                "owns": list(role.owns),
+                "stoppable": role.stoppable,
             }
             for role in subject.roles
         ],
         "operations": list(subject.operations),
         "allowed": asdict(subject.allowed),
+        "unfinished": unfinished_statuses(subject.read) if subject.uses_database else None,
         "round_seconds": subject.round_seconds,
+        "pause_seconds": subject.pause_seconds,
     }
 
 
@@ -74,6 +80,13 @@ class Facts:
     sources: Mapping[str, str]
 
 
+def verdict(derived: Sequence[Derived], totals: Totals) -> str:
+    """PASS, FAIL or UNKNOWN; a doubt outweighs a violation."""
+    if any(each.doubts for each in derived) or totals.unknown or not totals.cases:
+        return "UNKNOWN"
+    return "FAIL" if totals.violated else "PASS"
+
+
 def write(out: Path, facts: Facts, derived: Sequence[Derived], totals: Totals) -> None:
     """Write the manifest of a finished campaign. Raises OSError."""
     evidence.write_last(
@@ -83,8 +96,9 @@ def write(out: Path, facts: Facts, derived: Sequence[Derived], totals: Totals) -
             "format_version": FORMAT_VERSION,
             "plan": dict(facts.plan),
             "derived": derived_data(derived),
-            "declared": dict(faults.declared()),
+            "declared": sorted(faults.declared()),
             "totals": {**asdict(totals), "fired": sorted(totals.fired)},
+            "verdict": verdict(derived, totals),
             "run": dict(facts.run),
             "sources": dict(facts.sources),
             "files": evidence.files(out),

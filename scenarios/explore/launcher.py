@@ -41,7 +41,8 @@ class Launcher:
             variable = faults.PAUSE_VARIABLE if isinstance(armed, Pause) else faults.HALT_VARIABLE
             environment[variable] = armed.setting
         if self._observe:
-            environment[faults.POINTS_VARIABLE] = str(self._list(role, number))
+            # Programs run in the folder of their case, so this is the same text wherever that is.
+            environment[faults.POINTS_VARIABLE] = self._list(role, number).relative_to(self.stage.directory).as_posix()
         return await self.stage.launch(number, self.program(role, number), environment)
 
     async def overtaking(self, role: Role, number: int) -> Process:

@@ -3,11 +3,12 @@
 import contextlib
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from outbox.dispatch.edges import ACK_TIMEOUT, ACTIVE, CONSUMER, TRANSPORT_OK
+from outbox.dispatch.edges import ACK_TIMEOUT, ACTIVE, CONSUMER, STATUSES, TRANSPORT_OK
 from outbox.sqlite_choice import choose
 from scenarios.explore.state import Lines, Place, State, counted, digest_of, in_words, read_lines
 
@@ -34,8 +35,9 @@ def read_journals(place: Place) -> State:
         "receipt": len(receipts.of_type("receipt")),
         "history record": len(history.of_type("history")),
     }
+    contents = _contents(root)
     return State(
-        digest=digest_of(_files(root), root),
+        digest=digest_of(contents),
         effects=_effects(effects, {each["data"]["fingerprint"]: each["id"] for each in intentions.of_type("intention")}),
         receipts=counted(record["id"] for record in receipts.of_type("receipt")),
         history=counted(record["id"] for record in history.of_type("history")),
@@ -44,6 +46,7 @@ def read_journals(place: Place) -> State:
         torn=tuple(each.name for each in files if each.torn_bytes),
         damaged=tuple(each.name for each in files if each.damaged_lines),
         told=_told(sender, effects, arrivals, files),
+        contents=contents,
     )
 
 
@@ -54,6 +57,12 @@ def read_database(place: Place, unfinished: Collection[str] = ACTIVE) -> State:
         return _database_state(place.directory, {}, unfinished)
     read = _from_postgres if address.startswith("postgresql") else _from_sqlite
     return _database_state(place.directory, read(address), unfinished)
+
+
+def unfinished_statuses(read: Callable[..., State]) -> list[str]:
+    """The statuses whose rows are still somebody's work for a reader of databases, in the order of the table's."""
+    chosen = read.keywords.get("unfinished", ACTIVE) if isinstance(read, partial) else ACTIVE
+    return [status for status in STATUSES if status in chosen]
 
 
 _TABLES = ("dispatch_outbox", "status_transitions", "admin_events")
@@ -94,7 +103,8 @@ def _rows(cursor: Any) -> list[dict[str, Any]]:
 def _database_state(root: Path, tables: Tables, unfinished: Collection[str]) -> State:
     rows, moves = tables.get("dispatch_outbox", []), tables.get("status_transitions", [])
     effects, arrivals = _receiver(root)
-    told = json.dumps(tables, sort_keys=True).encode() + digest_of(_files(root), root).encode()
+    contents = _contents(root)
+    told = json.dumps(tables, sort_keys=True, separators=(",", ":")).encode() + digest_of(contents).encode()
     sender = {"row": len(rows), "transition": len(moves)}
     status = ", ".join(f"{row['status']} (attempt {row['attempt']})" for row in rows)
     return State(
@@ -107,6 +117,8 @@ def _database_state(root: Path, tables: Tables, unfinished: Collection[str]) -> 
         torn=tuple(each.name for each in (effects, arrivals) if each.torn_bytes),
         damaged=tuple(each.name for each in (effects, arrivals) if each.damaged_lines),
         told=_told(sender, effects, arrivals, [effects, arrivals]) + (f"; {status}" if status else ""),
+        contents=contents,
+        tables=tables,
     )
 
 
@@ -122,8 +134,9 @@ def _receiver(root: Path) -> tuple[Lines, Lines]:
     return read_lines(root / RECEIVER / "effects.jsonl"), read_lines(root / RECEIVER / "arrivals.jsonl")
 
 
-def _files(root: Path) -> list[Path]:
-    return [path for side in (SENDER, RECEIVER) for path in (root / side).glob("*.jsonl")]
+def _contents(root: Path) -> dict[str, bytes]:
+    found = [path for side in (SENDER, RECEIVER) for path in (root / side).glob("*.jsonl")]
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in found}
 
 
 def _effects(effects: Lines, by_fingerprint: Mapping[str, str]) -> dict[str, int]:

@@ -44,6 +44,7 @@ def line(played: Played, *, reached: bool) -> dict[str, Any]:
             "history": sum(state.history.values()),
             "arrivals": state.arrivals,
         },
+        "digest": state.digest,
         "rounds": played.rounds,
         "processes": len(played.processes),
     }

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from outbox import faults
 from scenarios.engine import evidence
-from scenarios.engine.exports import EXPORTS, export
+from scenarios.engine.exports import EXPORTS, export, write_tables
 from scenarios.engine.processes import Process
 from scenarios.engine.stage import Bounds, Stage, StepFailed
 from scenarios.engine.stores import Store
@@ -31,6 +31,7 @@ SPARE_ROUNDS = 3
 BOUNDS = Bounds(ready_seconds=15.0, run_seconds=15.0, stop_seconds=10.0)
 KEEP_FAILED, KEEP_ALL = "failed", "all"
 KEEP = (KEEP_FAILED, KEEP_ALL)
+LEFT, TABLES = "left", "tables.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,8 @@ class Play:
             return
         if self._subject.uses_database:
             await export((await self._stage.database()).address, self._directory / EXPORTS / "end.json")
+        for number, left in enumerate(self._played.left, 1):
+            _write_state(self._directory / LEFT / str(number), left.state)
         evidence.write_processes(self._directory, self._stage.processes, self._clock_zero)
 
     def _prepare(self) -> None:
@@ -213,3 +216,14 @@ class Play:
     async def _state(self) -> State:
         address = (await self._stage.database()).address if self._subject.uses_database else None
         return self._subject.read(Place(self._directory, address))
+
+
+def _write_state(directory: Path, state: State) -> None:
+    """Write what a state was made of: copies of the files, and the tables of a database that had any."""
+    directory.mkdir(parents=True)
+    for name, content in state.contents.items():
+        path = directory / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+    if state.tables or not state.contents:
+        write_tables(state.tables, directory / TABLES)

@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ class State:
 
     `effects`, `receipts`, `history` and `arrivals` count by operation key; `unfinished` says what the sender still has to do;
     `torn` and `damaged` name files with a torn tail and with lines that are not what was written. `told` is the whole in words.
+    `contents`, by relative path, and `tables` are what the digest is made of.
     """
 
     digest: str
@@ -41,6 +42,8 @@ class State:
     torn: tuple[str, ...]
     damaged: tuple[str, ...]
     told: str
+    contents: Mapping[str, bytes] = field(default_factory=dict)
+    tables: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +84,11 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def digest_of(paths: Iterable[Path], root: Path) -> str:
+def digest_of(contents: Mapping[str, bytes]) -> str:
     """One hash over the names and bytes of files."""
     whole = hashlib.sha256()
-    for path in sorted(paths):
-        content = path.read_bytes()
-        whole.update(f"{path.relative_to(root)} {len(content)}\n".encode())
+    for name, content in sorted(contents.items()):
+        whole.update(f"{name} {len(content)}\n".encode())
         whole.update(content)
     return whole.hexdigest()
 
