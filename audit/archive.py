@@ -30,7 +30,7 @@ from audit import (
 )
 from audit.case import PREFIXES, RELAY, Case, gather
 from audit.checkpoints import say
-from audit.files import Tree
+from audit.files import Tree, Unreadable, pieces
 from audit.findings import FAIL, PASS, UNKNOWN, Findings
 from audit.inventory import Checkout
 from audit.shapes import LIST, exactly, holds
@@ -40,9 +40,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from audit.campaign import Campaign
     from audit.findings import Finding
     from audit.shapes import Shape
 
+CAMPAIGN = b'{\n "format": "halt23.campaign",\n'
 MANIFEST, PROCESSES, RESULTS, TABLES = "manifest.json", "processes.json", "results.json", "tables.md"
 DOCUMENT: Shape = {"format": exactly("halt23.processes"), "format_version": exactly(1), "processes": LIST}
 
@@ -61,10 +63,11 @@ class Kept:
 class Report:
     """What the audit has to say about one directory; `kept` is there only where it was asked for.
 
-    `catalogue` is how many scenarios of the catalogue the run's store can run.
+    `catalogue` is how many scenarios of the catalogue the run's store can run. `campaign` says in words what became of a campaign,
+    and is empty for a study; `explored` is what was read of one.
     """
 
-    __slots__ = ("catalogue", "findings", "kept", "left_out", "path", "totals", "verdict")
+    __slots__ = ("campaign", "catalogue", "explored", "findings", "kept", "left_out", "path", "totals", "verdict")
 
     def __init__(self, path: str, verdict: str, findings: Findings, totals: dict[str, int], catalogue: int) -> None:
         self.path = path
@@ -74,6 +77,8 @@ class Report:
         self.totals = totals
         self.catalogue = catalogue
         self.kept: Kept | None = None
+        self.campaign = ""
+        self.explored: Campaign | None = None
 
 
 def audit_archive(path: str, root: str | Checkout, keep: bool = False) -> Report:
@@ -83,10 +88,14 @@ def audit_archive(path: str, root: str | Checkout, keep: bool = False) -> Report
     if not os.path.lexists(os.path.join(path, MANIFEST)):
         findings.add(MANIFEST, "", "is missing: the run was interrupted, or the archive is not whole")
         return Report(path, UNKNOWN, findings, {}, 0)
+    if is_campaign(path):
+        from audit.campaign import audit_campaign  # noqa: PLC0415 (not needed for a study)
+
+        return audit_campaign(path, checkout, keep)
     tree = Tree(path, findings)
-    manifest = _document(tree, MANIFEST)
-    recorded = _document(tree, PROCESSES)
-    claimed = _document(tree, RESULTS)
+    manifest = document(tree, MANIFEST)
+    recorded = document(tree, PROCESSES)
+    claimed = document(tree, RESULTS)
     totals: dict[str, int] = {}
     catalogue = 0
     kept: Kept | None = None
@@ -114,7 +123,17 @@ def audit_archive(path: str, root: str | Checkout, keep: bool = False) -> Report
     return report
 
 
-def _document(tree: Tree, name: str) -> dict[str, Any] | None:
+def is_campaign(path: str) -> bool:
+    """Whether the manifest of an archive begins as that of a campaign."""
+    try:
+        head = next(iter(pieces(os.path.join(path, MANIFEST))), b"")
+    except Unreadable:
+        return False
+    return head.startswith(CAMPAIGN)
+
+
+def document(tree: Tree, name: str) -> dict[str, Any] | None:
+    """A document of an archive; None, with findings, where it cannot be read."""
     if name not in tree.sizes:
         tree.findings.add(name, "", "is missing, or no regular file")
         return None

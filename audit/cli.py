@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 USAGE = "usage: python audit/audit.py DIR [DIR ...] [--json | --explain], or DIR --compare OTHER [--json]"
-MARKS = ("manifest.json", "processes.json", "results.json", "scenarios")
+MARKS = ("manifest.json", "processes.json", "results.json", "scenarios", "plan.json", "results.jsonl")
 IGNORED = "schemas"
 DEEPEST_FOLDER = 32
 MOST_FOLDERS = 2000
@@ -171,6 +171,8 @@ def _as_text(reports: list[Report], folders: list[str], worst: int, explained: b
 
 def _line(report: Report, name: str) -> str:
     """The verdict on one archive, on a line."""
+    if report.campaign:
+        return _campaign(report, name)
     if report.verdict != PASS:
         return f"{report.verdict} {name}: {_number(len(report.findings) + report.left_out, 'finding')}"
     totals = report.totals
@@ -178,6 +180,15 @@ def _line(report: Report, name: str) -> str:
     of = f" ({totals['scenarios']} of {report.catalogue} scenarios)" if partial else ""
     counted = [_number(totals[f"{noun}{ending}"], noun, ending) for noun, ending in NOUNS]
     return f"{PASS}{of} {name}: {', '.join(counted)} checked"
+
+
+def _campaign(report: Report, name: str) -> str:
+    """The verdict on a campaign, on a line: it tells false evidence from true evidence of a case that did not hold."""
+    counts = [f"{report.totals[each]} {each}" for each in ("held", "violated", "unknown", "pruned") if report.totals.get(each)]
+    cases = f"{_number(report.totals.get('cases', 0), 'case')} ({', '.join(counts) or 'none held'})"
+    kept = f"{report.totals.get('kept', 0)} derived from their files"
+    findings = "" if report.verdict == PASS else f"; {_number(len(report.findings) + report.left_out, 'finding')}"
+    return f"{report.verdict} {name}: {report.campaign}: {cases}, {kept}{findings}"
 
 
 NOUNS = (("scenario", "s"), ("process", "es"), ("request", "s"), ("record", "s"))

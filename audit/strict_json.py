@@ -69,6 +69,7 @@ try:
     # No markers, no default, this way of quoting, no indent, these separators, sorted members, none skipped, no NaN.
     _make: Any = make_encoder(None, None, encode_basestring_ascii, None, ":", ",", True, False, False)  # type: ignore[arg-type, unused-ignore]
     # The same with a blank behind colons and the members as they stand, which is a laid out text without its line breaks.
+    _compact: Any = make_encoder(None, None, encode_basestring_ascii, None, ":", ",", False, False, False)  # type: ignore[arg-type, unused-ignore]
     _flat: Any = make_encoder(None, None, encode_basestring_ascii, None, ": ", ",", False, False, False)  # type: ignore[arg-type, unused-ignore]
 except (ImportError, TypeError):
     from json import JSONDecoder
@@ -76,7 +77,7 @@ except (ImportError, TypeError):
 
     _decoder = JSONDecoder(object_pairs_hook=_members, parse_float=_number, parse_int=_integer, parse_constant=_constant)
     _scan = _decoder.scan_once  # type: ignore[attr-defined, unused-ignore]
-    _make = _flat = None
+    _make = _flat = _compact = None
 
 
 def parse(data: bytes) -> dict[str, Any]:
@@ -160,6 +161,14 @@ def encode(value: Any) -> str:
     """The canonical text of a value: ASCII, sorted members, no blanks."""
     try:
         return "".join(_make(value, 0)) if _make is not None else _encode(value)
+    except RecursionError:
+        raise Malformed("it is nested too deeply") from None
+
+
+def compact(value: Any) -> str:
+    """The text of a value without blanks, its members in the order in which they stand."""
+    try:
+        return "".join(_compact(value, 0)) if _compact is not None else _encode(value, in_order=False)
     except RecursionError:
         raise Malformed("it is nested too deeply") from None
 

@@ -1,0 +1,258 @@
+"""Audits a campaign: the cases that `run.py explore` derived, played and judged.
+
+Three questions, in this order. Does the evidence agree with itself: files and hashes, the plan, the list of cases derived anew, and
+every result, from the kept files wherever they are kept? Did any case break an invariant? Is anything unknown? A campaign FAILs
+where the first answer is no or the second is yes, is UNKNOWN where the third is yes, and PASSes otherwise: every case held.
+
+Results are read as a stream, and held one by one. What grows with a campaign are the names of its files and, where it goes
+deeper, the states that it met.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from audit import campaign_derive, campaign_kept, campaign_lines, campaign_plan, inventory
+from audit.archive import Report, document
+from audit.campaign_kept import Folder
+from audit.campaign_play import Setting
+from audit.campaign_state import States
+from audit.campaign_words import HELD, KEEP_ALL, VIOLATED, declared
+from audit.campaign_words import UNKNOWN as IN_DOUBT
+from audit.files import Tree, Unreadable
+from audit.findings import FAIL, PASS, UNKNOWN, Findings, show
+from audit.protocol import hold_run
+from audit.shapes import COUNT, LIST, NAME, OBJECT, SHA, exactly, holds, list_of, map_of, one_of
+from audit.strict_json import Malformed, parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from audit.campaign_plan import Case, Subject
+    from audit.findings import Note
+    from audit.inventory import Checkout
+    from audit.shapes import Shape
+
+    Reached = dict[str, dict[str, int]]
+
+MANIFEST, PLAN, RESULTS = "manifest.json", "plan.json", "results.jsonl"
+SHAPE: Shape = {
+    "format": exactly("halt23.campaign"), "format_version": exactly(1), "plan": OBJECT, "derived": LIST,
+    "declared": list_of(NAME), "totals": OBJECT, "verdict": one_of(PASS, FAIL, UNKNOWN), "run": OBJECT,
+    "sources": map_of(SHA), "files": map_of(OBJECT),
+}  # fmt: skip
+DERIVED: Shape = {"subject": NAME, "points": list_of(OBJECT), "digest": SHA, "doubts": list_of(NAME)}
+TOTALS: Shape = {
+    "cases": COUNT, "held": COUNT, "violated": COUNT, "unknown": COUNT, "pruned": COUNT, "processes": COUNT,
+    "fired": list_of(NAME),
+}  # fmt: skip
+MOST_TOLD = 20
+
+
+class Campaign:
+    """One campaign while it is held."""
+
+    def __init__(self, tree: Tree, manifest: dict[str, Any], plan: dict[str, Any], subjects: list[Subject]) -> None:
+        self.tree, self.manifest, self.plan, self.subjects = tree, manifest, plan, subjects
+        self.findings = tree.findings
+        self.states = States(tree)
+        self.expected = {PLAN, RESULTS}
+        self.totals = dict.fromkeys(("cases", "held", "violated", "unknown", "pruned", "processes", "kept"), 0)
+        self.fired: set[str] = set()
+        self.broken: list[str] = []
+        self.doubted: list[str] = []
+        self._note = self.findings.about(RESULTS)
+        self._folders = _folders(tree)
+        self._lines = self._results(0, None)
+
+    def run(self) -> None:
+        """Hold every subject, its cases level by level, and that there are no others."""
+        derived = self.manifest["derived"]
+        names = [each["subject"] for each in derived]
+        if names != [subject.name for subject in self.subjects]:
+            self.findings.add(MANIFEST, "derived", f"is of {show(names)}, but the plan has other subjects")
+            return
+        for subject, told in zip(self.subjects, derived, strict=True):
+            reached = self._baseline(subject, told)
+            if told["doubts"]:
+                self.doubted += told["doubts"]
+            elif reached is None or not self._explore(subject, reached):
+                return
+        if next(self._lines, None) is not None:
+            self._note("", f"has more lines than the {self.totals['cases']} cases that the plan comes to")
+        if not self.totals["cases"] and not self.doubted:
+            self.doubted.append("no case was derived")
+
+    def _baseline(self, subject: Subject, told: dict[str, Any]) -> list[Reached] | None:
+        """Hold the runs without faults of a subject; the points of each round."""
+        paths = [f"baseline/{subject.name}/run-{number}/" for number in (1, 2)]
+        folders = [Folder(path, self._folders.pop(path, [])) for path in paths]
+        note = self.findings.about(f"baseline/{subject.name}")
+        if told["doubts"]:  # whatever is wrong there is why nothing follows from it
+            for folder in folders:
+                self.expected |= {folder.path + name for name in folder.names}
+            return None
+        case = campaign_plan.Case(subject, [])
+        first = campaign_kept.hold_baseline(self.states, folders, case, Setting(self.plan, True, baseline=True), note)
+        self.expected |= folders[0].paths() | folders[1].paths()
+        if first is None:
+            return None
+        place = f"derived {show(subject.name)}"
+        for member, value in (("points", first.reached), ("digest", first.state.digest)):
+            if told[member] != value or (member == "points" and campaign_kept.order(told[member]) != campaign_kept.order(value)):
+                self.findings.add(MANIFEST, f"{place}.{member}", f"is {show(told[member])}, but run-1 gives {show(value)}")
+        return first.reached
+
+    def _explore(self, subject: Subject, reached: list[Reached]) -> bool:
+        """Hold the cases of a subject; False where their list is another than the one that was derived."""
+        cases = campaign_derive.first_level(subject, self.plan["mode"], reached)
+        deeper = campaign_derive.Deeper(subject, self.plan["mode"])
+        for depth in range(1, self.plan["depth"] + 1):
+            first, setting = self.totals["cases"], Setting(self.plan, depth < self.plan["depth"])
+            for case in cases:
+                if self.totals["cases"] == self.plan["budget"]:
+                    break
+                if not self._case(case, setting):
+                    return False
+            self.totals["pruned"] += deeper.pruned
+            deeper = campaign_derive.Deeper(subject, self.plan["mode"])
+            cases = deeper.cases(self._parsed(first, self.totals["cases"]))
+        return True
+
+    def _case(self, case: Case, setting: Setting) -> bool:
+        number = self.totals["cases"]
+        place = f"line {number + 1}"
+        data, complete = next(self._lines, (b"", False))
+        if not data:
+            self._note(place, f"is missing: {case.name} was derived next")
+            return False
+        line = campaign_lines.read(data, complete, setting.observed, self._note, place)
+        if line is None:
+            return False
+        if line["case"] != case.name:
+            self._note(place, f"is of {show(line['case'])}, but {show(case.name)} is the next case that was derived")
+            return False
+        campaign_lines.hold(line, case, self._note, place)
+        self._count(line)
+        path = f"cases/{number:06d}/"
+        if self.plan["keep"] == KEEP_ALL or line["verdict"] != HELD:
+            self.totals["kept"] += 1
+            folder = Folder(path, self._folders.pop(path, []))
+            campaign_kept.hold(self.states, folder, case, setting, line, self.findings.about(case.name))
+            self.expected |= folder.paths()
+        return True
+
+    def _count(self, line: dict[str, Any]) -> None:
+        verdict = line["verdict"]
+        self.totals["cases"] += 1
+        self.totals[verdict] += 1
+        self.totals["processes"] += line["processes"]
+        self.fired.update(death["point"] for death in line["deaths"])
+        told = {VIOLATED: self.broken, IN_DOUBT: self.doubted}.get(verdict)
+        if told is not None and len(told) < MOST_TOLD:
+            told.append(f"{line['case']}: {'; '.join([*line['doubts'], *line['violations']])}")
+
+    def _results(self, first: int, end: int | None) -> Iterator[tuple[bytes, bool]]:
+        try:
+            yield from islice(self.tree.lines(RESULTS), first, end)
+        except (Unreadable, KeyError) as error:
+            self._note("", str(error))
+
+    def _parsed(self, first: int, end: int) -> Iterator[dict[str, Any]]:
+        """Results that were held before, read once more."""
+        for data, _ in self._results(first, end):
+            try:
+                yield parse(data)
+            except Malformed:
+                return
+
+
+def _folders(tree: Tree) -> dict[str, list[str]]:
+    """The files of each case and of each run without faults, relative to its folder."""
+    found: dict[str, list[str]] = {}
+    for name in tree.sizes:
+        parts = name.split("/")
+        if parts[0] == "cases" and len(parts) > 2:
+            at = 2
+        elif parts[0] == "baseline":
+            at = next((at for at, part in enumerate(parts[:-1], 1) if part in ("run-1", "run-2")), 0)
+        else:
+            continue
+        if at:
+            found.setdefault("/".join(parts[:at]) + "/", []).append("/".join(parts[at:]))
+    return found
+
+
+def audit_campaign(path: str, checkout: Checkout, keep: bool = False) -> Report:
+    """Audit one campaign against itself, the audit's own derivation and the checkout."""
+    findings = Findings()
+    tree = Tree(path, findings)
+    manifest, plan = document(tree, MANIFEST), document(tree, PLAN)
+    campaign: Campaign | None = None
+    unknown: list[str] = []
+    note = findings.about(MANIFEST)
+    if manifest is not None and plan is not None and _shaped(manifest, note):
+        subjects = campaign_plan.subjects(plan, findings.about(PLAN))
+        if manifest["plan"] != plan:
+            note("plan", "is not what plan.json has")
+        if subjects is not None:
+            unknown = campaign_plan.strange(subjects, findings.about(PLAN))
+            campaign = Campaign(tree, manifest, plan, subjects)
+            if RESULTS in tree.sizes:
+                campaign.run()
+                _totals(campaign, note)
+            inventory.check_files(tree, manifest["files"], campaign.expected, findings)
+        inventory.check_sources(checkout, manifest["sources"], findings)
+        hold_run(manifest["run"], note)
+    return _report(path, campaign, unknown, findings, keep)
+
+
+def _shaped(manifest: dict[str, Any], note: Note) -> bool:
+    if not holds(manifest, SHAPE, note, ""):
+        return False
+    good = [holds(each, DERIVED, note, f"derived[{at}]") for at, each in enumerate(manifest["derived"])]
+    if manifest["declared"] != declared():
+        strange = sorted({*manifest["declared"]} ^ {*declared()})
+        note("declared", f"are other points than the audit's own table has, or in another order: {show(strange)}")
+    return all(good) and holds(manifest["totals"], TOTALS, note, "totals")
+
+
+def _totals(campaign: Campaign, note: Note) -> None:
+    """The manifest's sums are those of the lines."""
+    told = campaign.manifest["totals"]
+    counted: dict[str, Any] = {name: campaign.totals[name] for name in TOTALS if name != "fired"}
+    counted["fired"] = sorted(campaign.fired)
+    for name, value in counted.items():
+        if told[name] != value:
+            note(f"totals.{name}", f"is {show(told[name])}, but the lines give {show(value)}")
+    verdict = UNKNOWN if campaign.doubted else FAIL if campaign.broken else PASS
+    if campaign.manifest["verdict"] != verdict:
+        note("verdict", f"is {campaign.manifest['verdict']}, but the lines give {verdict}")
+
+
+def _report(path: str, campaign: Campaign | None, unknown: list[str], findings: Findings, keep: bool) -> Report:
+    totals = campaign.totals if campaign is not None else {}
+    disagrees = bool(findings.items)
+    broken, doubted = (campaign.broken, campaign.doubted) if campaign is not None else ([], [])
+    for each in [] if disagrees else broken:
+        findings.add("violated", "", each)
+    for each in [] if disagrees else doubted:
+        findings.add("unknown", "", each)
+    for name in unknown:
+        findings.add(PLAN, f"subject {show(name)}", "the audit does not know it: what it allows is its own word")
+    verdict = FAIL if disagrees or broken else UNKNOWN if doubted or unknown else PASS
+    report = Report(path, verdict, findings, totals, 0)
+    report.campaign = said(totals, disagrees)
+    report.explored = campaign if keep else None
+    return report
+
+
+def said(totals: dict[str, int], disagrees: bool) -> str:
+    """The verdict on a campaign, in words that tell false evidence from a case that did not hold."""
+    if disagrees:
+        return "the evidence does not agree with itself"
+    if totals.get("violated"):
+        return f"the evidence agrees with itself, and {totals['violated']} of {totals['cases']} cases are violated"
+    return "the evidence agrees with itself"

@@ -1,0 +1,238 @@
+"""The files of one kept case, or of one run without faults: which there must be, and what follows from them.
+
+Its processes are played again, its last state and the state that each death left are read, and the verdict is derived; all of it
+must be what the case's line in `results.jsonl` says.
+"""
+
+from __future__ import annotations
+
+from audit import campaign_play
+from audit.campaign_state import OTHERS, RECEIVER, SENDER
+from audit.campaign_verdicts import kinds, outcome, violations
+from audit.campaign_words import RELAY, declared
+from audit.findings import show
+from audit.journals import read as read_journal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from audit.campaign_plan import Case
+    from audit.campaign_play import Play, Setting
+    from audit.campaign_state import State, States
+    from audit.findings import Note
+
+    Reached = dict[str, dict[str, int]]
+
+JOURNALS = (*SENDER, *RECEIVER, *OTHERS)
+LOCK, EXCHANGES, END, PROCESSES = "outbox/dispatcher.lock", "relay/exchanges.jsonl", "exports/end.json", "processes.json"
+POINTS = frozenset(declared())
+
+
+class Folder:
+    """The files below one folder of the archive, and those of them that belong there."""
+
+    __slots__ = ("expected", "names", "path")
+
+    def __init__(self, path: str, names: list[str]) -> None:
+        self.path = path
+        self.names = names
+        self.expected = {name for name in names if name in JOURNALS} | {PROCESSES}
+
+    def paths(self) -> set[str]:
+        """The expected files, as paths of the archive."""
+        return {self.path + name for name in self.expected}
+
+
+class Derived:
+    """What follows from the files of one case."""
+
+    __slots__ = ("doubts", "play", "reached", "state", "violations")
+
+    def __init__(self, play: Play, state: State, reached: list[Reached], finished: bool) -> None:
+        self.play = play
+        self.state = state
+        self.reached = reached
+        self.violations = violations(play.case, state, finished)
+        self.doubts = play.doubts
+
+
+def derive(states: States, folder: Folder, case: Case, setting: Setting, note: Note) -> Derived | None:
+    """Read a case's folder; None, with findings, where its processes cannot be played again."""
+    tree = states.tree
+
+    def local(place: str, sentence: str) -> None:
+        note(place if place.startswith(folder.path) else f"{folder.path}{place}", sentence)
+
+    records = campaign_play.records(tree, folder.path + PROCESSES, note)
+    if records is None:
+        return None
+    play = campaign_play.Play(case, setting, records, local).run()
+    modules = {record["command"][2] for record in records if len(record["command"]) > 2}
+    if case.subject.database:
+        folder.expected.add(END)
+    if "outbox.dispatcher" in modules:
+        folder.expected.add(LOCK)
+        if tree.sizes.get(folder.path + LOCK):
+            local(LOCK, "is not empty; nothing is ever written into it")
+    if any(record["process"] == RELAY for record in records):
+        folder.expected.add(EXCHANGES)
+        _exchanges(states, folder, case, local)
+    state = states.read(folder.path, folder.names, case.subject, folder.path + END if case.subject.database else None, note)
+    reached = _points(states, folder, play, local) if setting.observed else []
+    finished = play.settled and play.rounds >= len(case.rounds) and not state.unfinished
+    if not (finished or play.rounds == play.most_rounds or play.broken or play.doubts):
+        play.doubts.append(f"round {play.rounds}: nobody went on, though something was left to do")
+    found = Derived(play, state, reached, finished)
+    if not found.violations:
+        for lines in state.lines.values():
+            for place, sentence in lines.notes:
+                local(place, sentence)
+    return found
+
+
+def hold(states: States, folder: Folder, case: Case, setting: Setting, line: dict[str, Any], note: Note) -> None:
+    """Hold the files of a kept case against its line."""
+    found = derive(states, folder, case, setting, note)
+    if found is None or found.play.broken:
+        return
+    lefts = _left(states, folder, found.play, note)
+    play, told = found.play, line["doubts"]
+    for doubt in play.doubts:
+        if not any(doubt in each for each in told):
+            note(folder.path, f"the files say: {doubt}; the line has no such doubt")
+    if play.settled and play.deaths and found.violations and lefts and lefts[-1].digest == found.state.digest:
+        if not any(each.startswith("recovery did nothing") for each in told) and play.rounds == play.most_rounds:
+            note(folder.path, "recovery did nothing since the last death, and the line has no such doubt")
+    wanted: dict[str, Any] = {
+        "violations": found.violations,
+        "kinds": kinds(found.violations),
+        "verdict": outcome(found.violations, told),
+        "counts": found.state.counts(),
+        "digest": found.state.digest,
+        "rounds": play.rounds,
+        "processes": sum(play.count.values()),
+        "deaths": [
+            {
+                "process": fault.process, "point": fault.what, "occurrence": fault.number, "round": number,
+                "left": left.told, "digest": left.digest,
+            }
+            for (number, fault), left in zip(play.deaths, lefts, strict=True)
+        ],
+    }  # fmt: skip
+    if setting.observed:
+        wanted["reached"] = found.reached
+    for member, value in wanted.items():
+        if line[member] != value or (member == "reached" and order(line[member]) != order(value)):
+            note(folder.path, f"gives the {member} {show(value)}, but results.jsonl has {show(line[member])}")
+
+
+def order(reached: list[Reached]) -> list[list[tuple[str, list[str]]]]:
+    """Which processes and points come first decides the order of cases."""
+    return [[(process, list(points)) for process, points in each.items()] for each in reached]
+
+
+def _left(states: States, folder: Folder, play: Play, note: Note) -> list[State]:
+    """The states that the deaths left."""
+    found = []
+    for number in range(1, len(play.deaths) + 1):
+        prefix = f"left/{number}/"
+        names = [name.removeprefix(prefix) for name in folder.names if name.startswith(prefix)]
+        folder.expected |= {prefix + name for name in names if name in JOURNALS}
+        journals = [name for name in names if name in JOURNALS]
+        tables = f"{prefix}tables.json"
+        if tables in folder.names and (play.case.subject.database or not journals):
+            folder.expected.add(tables)
+        if not names:
+            note(folder.path + prefix, "is missing: what a death leaves is kept")
+        path = folder.path + tables if tables in folder.names else None
+        found.append(states.read(folder.path + prefix, names, play.case.subject, path, note))
+        if path is not None and not play.case.subject.database:
+            states.tables(path, note)
+    return found
+
+
+def _points(states: States, folder: Folder, play: Play, note: Note) -> list[Reached]:
+    """The points that each round's processes listed, in the order of the roles."""
+    found: list[Reached] = []
+    for number in range(1, play.rounds + 1):
+        reached: Reached = {}
+        for role in play.case.subject.roles:
+            name = f"points/{number}.{role['process']}"
+            if name not in folder.names:
+                continue
+            folder.expected.add(name)
+            counts = reached[role["process"]] = {}
+            data = states.tree.read(folder.path + name) or b""
+            if data and not data.endswith(b"\n"):
+                note(name, "does not end with a newline")
+            for point in data.decode("ascii", "replace").split("\n")[:-1]:
+                if point not in POINTS:
+                    note(name, f"has {show(point)}, which is no point")
+                counts[point] = counts.get(point, 0) + 1
+        found.append(reached)
+    return found
+
+
+def _exchanges(states: States, folder: Folder, case: Case, note: Note) -> None:
+    """The relay's journal is in its form, and each fault of the case struck the connection that it was for."""
+    if folder.path + EXCHANGES not in states.tree.sizes:
+        return
+    journal = read_journal(states.tree, folder.path + EXCHANGES, "exchanges", note)
+    for at, record in enumerate(journal.records, 1):
+        if record.id != f"connection-{at}":
+            note(f"{record.place} id", f"is {show(record.id)}, expected 'connection-{at}'")
+        data = record.data
+        for side in ("request", "response"):
+            whole, forwarded = data[f"{side}_bytes"], data[f"{side}_forwarded_bytes"]
+            if data["fault"] == "none" and whole != forwarded:
+                note(record.place, f"forwarded {forwarded} of {whole} bytes of a {side} without any fault")
+    wanted = sorted(f"{fault.what}" for _, fault in case.faults() if fault.process == RELAY)
+    struck = sorted(record.data["fault"] for record in journal.records if record.data["fault"] != "none")
+    if struck != wanted:
+        note(EXCHANGES, f"has the faults {show(struck)}, but the case's name has {show(wanted)}")
+
+
+def hold_baseline(states: States, folders: list[Folder], case: Case, setting: Setting, note: Note) -> Derived | None:
+    """Hold the two runs without faults, and the effect that was planted into the second; what the first one gave."""
+    first = derive(states, folders[0], case, setting, note)
+    planted = derive(states, folders[1], case, setting, lambda place, said: None if "effects of" in said else note(place, said))
+    if first is None or planted is None or first.play.broken or planted.play.broken:
+        return None
+    name = case.subject.name
+    for each, folder in ((first, folders[0]), (planted, folders[1])):
+        if each.doubts:
+            note(folder.path, f"is in doubt: {each.doubts[0]}")
+    if first.violations:
+        note(folders[0].path, f"{name} does not hold without any fault: {first.violations[0]}")
+    if order(first.reached) != order(planted.reached) or first.reached != planted.reached:
+        note(folders[1].path, "the two runs without faults reached other points")
+    if not any(points for each in first.reached for points in each.values()):
+        note(folders[0].path, "no point was reached: there is nothing to arm")
+    more = sum(planted.state.effects.values()) - sum(first.state.effects.values())
+    if more != 1:
+        note(folders[1].path, f"an effect was planted, and {more} more are counted: the counter is blind")
+    folders[1].expected.add("client/requests.jsonl")
+    _same_beginnings(states, folders, note)
+    return first
+
+
+def _same_beginnings(states: States, folders: list[Folder], note: Note) -> None:
+    """What the second run left is what the first one left, and then the planted effect at the receiver."""
+    first, second = folders
+    client = "client/requests.jsonl"
+    if second.path + client in states.tree.sizes:
+        journal = read_journal(states.tree, second.path + client, "requests", note)
+        if [record.type for record in journal.records] != ["request", "response"] or journal.tail:
+            note(second.path + client, "is not one request and its response: the planted effect")
+    for name in sorted({*first.names, *second.names} & {*JOURNALS, END}):
+        contents = []
+        for folder in folders:
+            data = states.tree.read(folder.path + name) if folder.path + name in states.tree.sizes else None
+            contents.append(data or b"")
+        rest = contents[1][len(contents[0]) :]
+        grown = {RECEIVER[0]: 1, RECEIVER[1]: 2}.get(name, 0)
+        if not contents[1].startswith(contents[0]) or rest.count(b"\n") != grown or not (grown or rest == b""):
+            note(second.path + name, f"is not that of run-1 and {grown} records of the planted effect")
+
+

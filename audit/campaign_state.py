@@ -1,0 +1,237 @@
+"""What was durable in a folder of a campaign: read from its journals and tables, counted, and hashed.
+
+A line of a journal counts where its checksum fits and it is a record; anything else is damage, and a last line without its
+newline is a torn tail. The same bytes are read once, however many cases have them: most cases share most of their files.
+"""
+
+from __future__ import annotations
+
+from audit import exports, journals
+from audit.findings import show
+from audit.hashing import digest, sha256
+from audit.journals import CHECKSUM_END, OPENING
+from audit.records import SHAPES
+from audit.shapes import exactly, holds, in_order
+from audit.strict_json import Malformed, encode, laid_out, parse, parse_document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from audit.campaign_plan import Subject
+    from audit.files import Tree
+    from audit.findings import Note
+
+SENDER = tuple(f"outbox/{name}.jsonl" for name in ("intentions", "attempts", "receipts", "history"))
+RECEIVER = tuple(f"receiver/{name}.jsonl" for name in ("effects", "arrivals"))
+OTHERS = ("receiver/keys.jsonl",)
+TABLES = ("dispatch_outbox", "status_transitions", "admin_events")
+RECEIPTS = ("dispatch.delivered.transport_ok", "dispatch.dead_letter.ack_timeout", "dispatch.acked.consumer")
+MOST_REMEMBERED = 4000
+
+
+class Lines:
+    """One journal: its records by type, what else it holds, and what is wrong with its form."""
+
+    __slots__ = ("damaged", "name", "notes", "records", "torn")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.records: list[dict[str, Any]] = []
+        self.torn = 0
+        self.damaged = 0
+        self.notes: list[tuple[str, str]] = []
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """The records of one type."""
+        return [record for record in self.records if record["type"] == kind]
+
+
+class State:
+    """One look at what was durable: counts by operation, what is left to do, its digest, and all of it in words."""
+
+    __slots__ = ("arrivals", "damaged", "digest", "effects", "history", "lines", "receipts", "told", "unfinished")
+
+    def __init__(self) -> None:
+        self.effects: dict[str, int] = {}
+        self.receipts: dict[str, int] = {}
+        self.history: dict[str, int] = {}
+        self.arrivals = 0
+        self.unfinished: list[str] = []
+        self.damaged: list[str] = []
+        self.digest = ""
+        self.told = ""
+        self.lines: dict[str, Lines] = {}
+
+    def counts(self) -> dict[str, int]:
+        """The sums that a result has."""
+        sums = (sum(each.values()) for each in (self.effects, self.receipts, self.history))
+        return dict(zip(("effects", "receipts", "history", "arrivals"), (*sums, self.arrivals), strict=True))
+
+
+class States:
+    """Reads states from one archive."""
+
+    __slots__ = ("_known", "tree")
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self._known: dict[tuple[str, bytes], Lines] = {}
+
+    def read(self, folder: str, names: list[str], subject: Subject, tables: str | None, note: Note) -> State:
+        """The state in a folder whose files are `names`; `tables` is the export, where there is one."""
+        contents = {}
+        for name in (*SENDER, *RECEIVER, *OTHERS):
+            if name in names and (data := self.tree.read(folder + name)) is not None:
+                contents[name] = data
+        files = {name: self._lines(folder, name, contents.get(name, b"")) for name in (*SENDER, *RECEIVER)}
+        for name in OTHERS:
+            if name in contents:
+                self._lines(folder, name, contents[name])
+        state = State()
+        state.lines = files
+        state.arrivals = len(files[RECEIVER[1]].of("arrival"))
+        of_files = _hash(contents)
+        if subject.database:
+            rows = self.tables(tables, note) if tables is not None else {}
+            state.digest = digest((encode(rows) + of_files).encode("ascii"))
+            _of_tables(state, rows, files, subject.data["unfinished"])
+        else:
+            state.digest = of_files
+            _of_journals(state, files)
+        return state
+
+    def _lines(self, folder: str, name: str, data: bytes) -> Lines:
+        if (name, data) not in self._known:
+            if len(self._known) > MOST_REMEMBERED:
+                self._known.clear()
+            found = self._known[name, data] = _read(name, data)
+            journal = name.rpartition("/")[2].removesuffix(".jsonl")
+
+            def keep(place: str, sentence: str) -> None:
+                found.notes.append((place.removeprefix(folder), sentence))
+
+            if data and journal in SHAPES:
+                journals.read(self.tree, folder + name, journal, keep)
+        return self._known[name, data]
+
+    def tables(self, path: str, note: Note) -> dict[str, Any]:
+        """The tables of one export; none, with findings, where they cannot be worked with."""
+        data = self.tree.read(path)
+        if data is None:
+            return {}
+        try:
+            document = parse_document(data)
+        except Malformed as problem:
+            note(path, f"cannot be read: {problem}")
+            return {}
+        if not laid_out(data, document):
+            note(path, "is not in the study's layout: a line for each member and item, one blank a level")
+        return document_tables(document, path, note)
+
+
+def document_tables(document: dict[str, Any], path: str, note: Note) -> dict[str, Any]:
+    """The tables of an export, every row in its shape; a state before the first enqueue has none of them."""
+    head = {name: document.get(name) for name in ("format", "format_version")}
+    holds(head, {"format": exactly("halt23.dispatch"), "format_version": exactly(1)}, note, f"{path} ")
+    found = {name: document[name] for name in TABLES if type(document.get(name)) is list}
+    in_order(document, ["format", "format_version", *found], note, path)
+    if len(document) != len(found) + len(head) or len(found) not in (0, len(TABLES)):
+        note(path, f"has the members {show(list(document))}, expected those of an export")
+    for name, rows in found.items():
+        if not all([holds(row, exports.TABLES[name], note, f"{path} {name}[{at}]") for at, row in enumerate(rows)]):
+            return {}
+    return found
+
+
+def _read(name: str, data: bytes) -> Lines:
+    found = Lines(name.rpartition("/")[2])
+    *lines, tail = data.split(b"\n")
+    found.torn = len(tail)
+    for line in lines:
+        rest = line[CHECKSUM_END + 2 :]
+        try:
+            good = line.startswith(OPENING) and line[len(OPENING) : CHECKSUM_END] == digest(rest).encode("ascii")
+            record = parse(line) if good else {}
+        except Malformed:
+            record = {}
+        if type(record.get("type")) is str and type(record.get("id")) is str and type(record.get("data")) is dict:
+            found.records.append(record)
+        else:
+            found.damaged += 1
+    return found
+
+
+def _hash(contents: dict[str, bytes]) -> str:
+    whole = sha256()
+    for name, content in sorted(contents.items()):
+        whole.update(f"{name} {len(content)}\n".encode("ascii"))
+        whole.update(content)
+    return str(whole.hexdigest())
+
+
+def _of_journals(state: State, files: dict[str, Lines]) -> None:
+    intentions, attempts, receipts, history, effects, _ = files.values()
+    intended = [each["id"] for each in intentions.of("intention")]
+    have = [each["id"] for each in receipts.of("receipt")]
+    done = [each["id"] for each in history.of("history")]
+    state.receipts, state.history = _counted(have), _counted(done)
+    state.unfinished = [f"{key} has no receipt" for key in intended if key not in have]
+    state.unfinished += [f"{key} has no history record" for key in intended if key in have and key not in done]
+    bodies = {str(each["data"].get("fingerprint")): str(each["id"]) for each in intentions.of("intention")}
+    state.effects = _effects(effects, bodies)
+    state.damaged = [each.name for each in files.values() if each.damaged]
+    sender = (
+        ("intention", len(intended)), ("attempt", len(attempts.of("attempt"))), ("receipt", len(have)),
+        ("history record", len(done)),
+    )  # fmt: skip
+    state.told = _told(sender, files, list(files.values()))
+
+
+def _of_tables(state: State, tables: dict[str, Any], files: dict[str, Lines], unfinished: list[str]) -> None:
+    rows, moves = tables.get(TABLES[0], []), tables.get(TABLES[1], [])
+    receiver = [files[name] for name in RECEIVER]
+    asking = {row["id"] for row in rows if row["ack_required"]}
+    counts = _counted([move["entity_id"] for move in moves if move["reason_code"] in RECEIPTS])
+    state.receipts = {key: min(count, 1) if key in asking else count for key, count in counts.items()}
+    state.history = _counted([move["entity_id"] for move in moves])
+    state.unfinished = [f"{row['id']} is {row['status']}" for row in rows if row["status"] in unfinished]
+    state.effects = _effects(receiver[0], {digest(row["payload"].encode()): row["id"] for row in rows})
+    state.damaged = [each.name for each in receiver if each.damaged]
+    status = ", ".join([f"{row['status']} (attempt {row['attempt']})" for row in rows])
+    told = _told((("row", len(rows)), ("transition", len(moves))), files, receiver)
+    state.told = told + (f"; {status}" if status else "")
+
+
+def _effects(effects: Lines, bodies: dict[str, str]) -> dict[str, int]:
+    """Effects by operation: whose body it was, and else whose key."""
+    found = []
+    for each in effects.of("effect"):
+        body, key = each["data"].get("fingerprint"), each["data"].get("key")
+        found.append(bodies.get(str(body)) or str(key or body or each["id"]))
+    return _counted(found)
+
+
+def _counted(keys: list[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for key in keys:
+        found[key] = found.get(key, 0) + 1
+    return found
+
+
+def _told(sender: tuple[tuple[str, int], ...], files: dict[str, Lines], told_of: list[Lines]) -> str:
+    effects, arrivals = (files[name] for name in RECEIVER)
+    receiver = (
+        ("arrival", len(arrivals.of("arrival"))), ("effect", len(effects.of("effect"))), ("answer", len(arrivals.of("answer"))),
+    )  # fmt: skip
+    torn = [f"{each.name} ends in {each.torn} torn bytes" for each in told_of if each.torn]
+    torn += [f"{each.name} has {each.damaged} damaged lines" for each in told_of if each.damaged]
+    return "; ".join([f"sender: {_words(sender)}", f"receiver: {_words(receiver)}", *torn])
+
+
+def _words(counts: tuple[tuple[str, int], ...]) -> str:
+    return ", ".join([f"{number} {noun if number == 1 else _many(noun)}" for noun, number in counts])
+
+
+def _many(noun: str) -> str:
+    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
