@@ -63,8 +63,8 @@ class Kept:
 class Report:
     """What the audit has to say about one directory; `kept` is there only where it was asked for.
 
-    `catalogue` is how many scenarios of the catalogue the run's store can run. `campaign` says in words what became of a campaign,
-    and is empty for a study; `explored` is what was read of one.
+    `catalogue` is how many scenarios of the catalogue the run's store can run. `campaign` says in words what became of a
+    campaign, and is empty for a study; `explored` is what was read of one.
     """
 
     __slots__ = ("campaign", "catalogue", "explored", "findings", "kept", "left_out", "path", "totals", "verdict")

@@ -1,8 +1,8 @@
 """Audits a campaign: the cases that `run.py explore` derived, played and judged.
 
-Three questions, in this order. Does the evidence agree with itself: files and hashes, the plan, the list of cases derived anew, and
-every result, from the kept files wherever they are kept? Did any case break an invariant? Is anything unknown? A campaign FAILs
-where the first answer is no or the second is yes, is UNKNOWN where the third is yes, and PASSes otherwise: every case held.
+Three questions, in this order. Does the evidence agree with itself: files and hashes, the plan, the list of cases derived anew,
+and every result, from the kept files wherever they are kept? Did any case break an invariant? Is anything unknown? A campaign
+FAILs where the first answer is no or the second is yes, is UNKNOWN where the third is yes, and PASSes otherwise: all cases held.
 
 Results are read as a stream, and held one by one. What grows with a campaign are the names of its files and, where it goes
 deeper, the states that it met.
@@ -100,10 +100,12 @@ class Campaign:
         if first is None:
             return None
         place = f"derived {show(subject.name)}"
-        for member, value in (("points", first.reached), ("digest", first.state.digest)):
-            if told[member] != value or (member == "points" and campaign_kept.order(told[member]) != campaign_kept.order(value)):
-                self.findings.add(MANIFEST, f"{place}.{member}", f"is {show(told[member])}, but run-1 gives {show(value)}")
-        return first.reached
+        campaign_kept.hold_reached(told["points"], first, lambda said: note(f"{paths[0]}points/", said))
+        if told["digest"] != first.state.digest:
+            said = f"is {told['digest']}, but {paths[0]} gives {first.state.digest}"
+            self.findings.add(MANIFEST, f"{place}.digest", said)
+        points: list[Reached] = told["points"]
+        return points
 
     def _explore(self, subject: Subject, reached: list[Reached]) -> bool:
         """Hold the cases of a subject; False where their list is another than the one that was derived."""
@@ -140,7 +142,7 @@ class Campaign:
         if self.plan["keep"] == KEEP_ALL or line["verdict"] != HELD:
             self.totals["kept"] += 1
             folder = Folder(path, self._folders.pop(path, []))
-            campaign_kept.hold(self.states, folder, case, setting, line, self.findings.about(case.name))
+            campaign_kept.hold(self.states, folder, (case, setting), line, self.findings.about(case.name))
             self.expected |= folder.paths()
         return True
 
@@ -213,6 +215,12 @@ def _shaped(manifest: dict[str, Any], note: Note) -> bool:
     if not holds(manifest, SHAPE, note, ""):
         return False
     good = [holds(each, DERIVED, note, f"derived[{at}]") for at, each in enumerate(manifest["derived"])]
+    if all(good):
+        good = [
+            campaign_lines.counted(points, note, f"derived[{at}].points")
+            for at, each in enumerate(manifest["derived"])
+            for points in each["points"]
+        ]
     if manifest["declared"] != declared():
         strange = sorted({*manifest["declared"]} ^ {*declared()})
         note("declared", f"are other points than the audit's own table has, or in another order: {show(strange)}")

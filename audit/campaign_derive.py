@@ -1,9 +1,9 @@
 """The cases that a campaign must have, derived anew from the points of its runs without faults.
 
-Level by level, in one order. The first level has a case for each process, point and occurrence (mode `points`), for each that can
-be stopped and overtaken (`pauses`), or for each cut of each connection (`wire`). A deeper level adds one death to each case of the
-level before, unless the last death of that case left a state in which another one's last death, of the same process, had left
-things already.
+Level by level, in one order. The first level has a case for each process, point and occurrence (mode `points`), for each that
+can be stopped and overtaken (`pauses`), or for each cut of each connection (`wire`). A deeper level adds one death to each case
+of the level before, unless the last death of that case left a state that was met before: of the same process, with the same
+digest.
 """
 
 from __future__ import annotations

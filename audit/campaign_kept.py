@@ -1,20 +1,21 @@
 """The files of one kept case, or of one run without faults: which there must be, and what follows from them.
 
-Its processes are played again, its last state and the state that each death left are read, and the verdict is derived; all of it
-must be what the case's line in `results.jsonl` says.
+Its processes are played again, its last state and the state that each death left are read, and the verdict is derived; all
+of it must be what the case's line in `results.jsonl` says.
 """
 
 from __future__ import annotations
 
 from audit import campaign_play
-from audit.campaign_state import OTHERS, RECEIVER, SENDER
+from audit.campaign_state import OTHERS, RECEIVER, SENDER, counted
 from audit.campaign_verdicts import kinds, outcome, violations
-from audit.campaign_words import RELAY, declared
+from audit.campaign_words import CUT, RELAY, declared
 from audit.findings import show
 from audit.journals import read as read_journal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from audit.campaign_plan import Case
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from audit.findings import Note
 
     Reached = dict[str, dict[str, int]]
+    Listed = dict[str, list[str]]
 
 JOURNALS = (*SENDER, *RECEIVER, *OTHERS)
 LOCK, EXCHANGES, END, PROCESSES = "outbox/dispatcher.lock", "relay/exchanges.jsonl", "exports/end.json", "processes.json"
@@ -47,12 +49,12 @@ class Folder:
 class Derived:
     """What follows from the files of one case."""
 
-    __slots__ = ("doubts", "play", "reached", "state", "violations")
+    __slots__ = ("doubts", "listed", "play", "state", "violations")
 
-    def __init__(self, play: Play, state: State, reached: list[Reached], finished: bool) -> None:
+    def __init__(self, play: Play, state: State, listed: list[Listed], finished: bool) -> None:
         self.play = play
         self.state = state
-        self.reached = reached
+        self.listed = listed
         self.violations = violations(play.case, state, finished)
         self.doubts = play.doubts
 
@@ -79,11 +81,11 @@ def derive(states: States, folder: Folder, case: Case, setting: Setting, note: N
         folder.expected.add(EXCHANGES)
         _exchanges(states, folder, case, local)
     state = states.read(folder.path, folder.names, case.subject, folder.path + END if case.subject.database else None, note)
-    reached = _points(states, folder, play, local) if setting.observed else []
+    listed = _points(states, folder, play, local) if setting.observed else []
     finished = play.settled and play.rounds >= len(case.rounds) and not state.unfinished
     if not (finished or play.rounds == play.most_rounds or play.broken or play.doubts):
         play.doubts.append(f"round {play.rounds}: nobody went on, though something was left to do")
-    found = Derived(play, state, reached, finished)
+    found = Derived(play, state, listed, finished)
     if not found.violations:
         for lines in state.lines.values():
             for place, sentence in lines.notes:
@@ -91,9 +93,9 @@ def derive(states: States, folder: Folder, case: Case, setting: Setting, note: N
     return found
 
 
-def hold(states: States, folder: Folder, case: Case, setting: Setting, line: dict[str, Any], note: Note) -> None:
+def hold(states: States, folder: Folder, played: tuple[Case, Setting], line: dict[str, Any], note: Note) -> None:
     """Hold the files of a kept case against its line."""
-    found = derive(states, folder, case, setting, note)
+    found = derive(states, folder, *played, note)
     if found is None or found.play.broken:
         return
     lefts = _left(states, folder, found.play, note)
@@ -101,9 +103,10 @@ def hold(states: States, folder: Folder, case: Case, setting: Setting, line: dic
     for doubt in play.doubts:
         if not any(doubt in each for each in told):
             note(folder.path, f"the files say: {doubt}; the line has no such doubt")
-    if play.settled and play.deaths and found.violations and lefts and lefts[-1].digest == found.state.digest:
-        if not any(each.startswith("recovery did nothing") for each in told) and play.rounds == play.most_rounds:
-            note(folder.path, "recovery did nothing since the last death, and the line has no such doubt")
+    idle = play.settled and play.rounds == play.most_rounds and found.state.unfinished
+    same = bool(lefts) and lefts[-1].digest == found.state.digest
+    if idle and same and not any(each.startswith("recovery did nothing") for each in told):
+        note(folder.path, "recovery did nothing since the last death, and the line has no such doubt")
     wanted: dict[str, Any] = {
         "violations": found.violations,
         "kinds": kinds(found.violations),
@@ -120,16 +123,32 @@ def hold(states: States, folder: Folder, case: Case, setting: Setting, line: dic
             for (number, fault), left in zip(play.deaths, lefts, strict=True)
         ],
     }  # fmt: skip
-    if setting.observed:
-        wanted["reached"] = found.reached
     for member, value in wanted.items():
-        if line[member] != value or (member == "reached" and order(line[member]) != order(value)):
+        if line[member] != value:
             note(folder.path, f"gives the {member} {show(value)}, but results.jsonl has {show(line[member])}")
+    if "reached" in line:
+        hold_reached(line["reached"], found, lambda said: note(f"{folder.path}points/", said))
 
 
-def order(reached: list[Reached]) -> list[list[tuple[str, list[str]]]]:
-    """Which processes and points come first decides the order of cases."""
-    return [[(process, list(points)) for process, points in each.items()] for each in reached]
+def hold_reached(told: list[Reached], found: Derived, note: Callable[[str], None]) -> None:
+    """Hold the points that are told of each round against the lists, also in which order they came first.
+
+    A server that lives on lists the points of later rounds behind those of its first.
+    """
+    if len(told) != len(found.listed):
+        note(f"are of {len(found.listed)} rounds, but {len(told)} are told of")
+        return
+    servers = {role["process"] for role in found.play.case.subject.roles if role["server"]}
+    for number, (reached, listed) in enumerate(zip(told, found.listed, strict=True), 1):
+        if list(reached) != list(listed):
+            note(f"are those of {show(list(listed))} in round {number}, but {show(list(reached))} are told of")
+            continue
+        for process, points in reached.items():
+            on = process in servers and not found.play.setting.restarts
+            of_round = listed[process][: sum(points.values())] if on else listed[process]
+            counts = counted(of_round)
+            if list(counts.items()) != list(points.items()):
+                note(f"give {show(counts)} for {process} in round {number}, but {show(points)} are told of")
 
 
 def _left(states: States, folder: Folder, play: Play, note: Note) -> list[State]:
@@ -152,25 +171,24 @@ def _left(states: States, folder: Folder, play: Play, note: Note) -> list[State]
     return found
 
 
-def _points(states: States, folder: Folder, play: Play, note: Note) -> list[Reached]:
+def _points(states: States, folder: Folder, play: Play, note: Note) -> list[Listed]:
     """The points that each round's processes listed, in the order of the roles."""
-    found: list[Reached] = []
+    found: list[Listed] = []
     for number in range(1, play.rounds + 1):
-        reached: Reached = {}
+        listed: Listed = {}
         for role in play.case.subject.roles:
             name = f"points/{number}.{role['process']}"
             if name not in folder.names:
                 continue
             folder.expected.add(name)
-            counts = reached[role["process"]] = {}
             data = states.tree.read(folder.path + name) or b""
             if data and not data.endswith(b"\n"):
                 note(name, "does not end with a newline")
-            for point in data.decode("ascii", "replace").split("\n")[:-1]:
+            points = listed[role["process"]] = data.decode("ascii", "replace").split("\n")[:-1]
+            for point in points:
                 if point not in POINTS:
                     note(name, f"has {show(point)}, which is no point")
-                counts[point] = counts.get(point, 0) + 1
-        found.append(reached)
+        found.append(listed)
     return found
 
 
@@ -187,9 +205,10 @@ def _exchanges(states: States, folder: Folder, case: Case, note: Note) -> None:
             whole, forwarded = data[f"{side}_bytes"], data[f"{side}_forwarded_bytes"]
             if data["fault"] == "none" and whole != forwarded:
                 note(record.place, f"forwarded {forwarded} of {whole} bytes of a {side} without any fault")
-    wanted = sorted(f"{fault.what}" for _, fault in case.faults() if fault.process == RELAY)
+    wanted = sorted(fault.what for _, fault in case.faults(CUT))
     struck = sorted(record.data["fault"] for record in journal.records if record.data["fault"] != "none")
-    if struck != wanted:
+    # Who dies first may never come to the connection that was to be cut.
+    if struck != wanted and (struck or not case.struck):
         note(EXCHANGES, f"has the faults {show(struck)}, but the case's name has {show(wanted)}")
 
 
@@ -205,9 +224,9 @@ def hold_baseline(states: States, folders: list[Folder], case: Case, setting: Se
             note(folder.path, f"is in doubt: {each.doubts[0]}")
     if first.violations:
         note(folders[0].path, f"{name} does not hold without any fault: {first.violations[0]}")
-    if order(first.reached) != order(planted.reached) or first.reached != planted.reached:
-        note(folders[1].path, "the two runs without faults reached other points")
-    if not any(points for each in first.reached for points in each.values()):
+    if first.listed != planted.listed:
+        note(folders[1].path, "the two runs without faults reached other points, or in another order")
+    if not any(points for each in first.listed for points in each.values()):
         note(folders[0].path, "no point was reached: there is nothing to arm")
     more = sum(planted.state.effects.values()) - sum(first.state.effects.values())
     if more != 1:
@@ -234,5 +253,3 @@ def _same_beginnings(states: States, folders: list[Folder], note: Note) -> None:
         grown = {RECEIVER[0]: 1, RECEIVER[1]: 2}.get(name, 0)
         if not contents[1].startswith(contents[0]) or rest.count(b"\n") != grown or not (grown or rest == b""):
             note(second.path + name, f"is not that of run-1 and {grown} records of the planted effect")
-
-

@@ -47,7 +47,7 @@ def read(data: bytes, complete: bool, observed: bool, note: Note, place: str) ->
     if good[0]:
         good += [holds(each, DIED, note, f"{place} deaths[{at}]") for at, each in enumerate(line["deaths"])]
         good.append(holds(line["counts"], COUNTS, note, f"{place} counts"))
-        good += [_counted(each, note, f"{place} reached[{at}]") for at, each in enumerate(line.get("reached", []))]
+        good += [counted(each, note, f"{place} reached[{at}]") for at, each in enumerate(line.get("reached", []))]
     if not all(good):
         return None
     if compact(line).encode("ascii") != data:
@@ -55,7 +55,7 @@ def read(data: bytes, complete: bool, observed: bool, note: Note, place: str) ->
     return line
 
 
-def _counted(reached: dict[str, Any], note: Note, place: str) -> bool:
+def counted(reached: dict[str, Any], note: Note, place: str) -> bool:
     """Whether the points of a round are counts by process and point."""
     for process, points in reached.items():
         if type(points) is not dict or not all(POSITIVE.test(count) for count in points.values()):
@@ -101,7 +101,7 @@ def _allowed(line: dict[str, Any], case: Case, note: Note, place: str) -> None:
         said = f"are {counts['effects']}, but {promised * least} to {promised * case.most} are allowed, and the case held"
         note(f"{place} counts.effects", said)
     if counts["receipts"] != promised:
-        note(f"{place} counts.receipts", f"are {counts['receipts']}, but {promised} operations were promised, and the case held")
+        note(f"{place} counts.receipts", f"are {counts['receipts']}, but it held, with {promised} operations promised")
     if counts["history"] < promised:
         note(f"{place} counts.history", f"are {counts['history']}, fewer than the {promised} operations of a case that held")
     if counts["arrivals"] < counts["effects"]:

@@ -1,7 +1,8 @@
 """Plays a case again from its process records: who must have been started, with what, in which order, and who died.
 
-Each process that a round starts takes the next record of the case, which must be exactly that process; how it ended decides what
-comes next. What comes of it is who died where and when, in how many rounds, whether recovery was over, and what must be in doubt.
+Each process that a round starts takes the next record of the case, which must be exactly that process; how it ended decides
+what comes next. What comes of it is who died where and when, in how many rounds, whether recovery was over, and what must be in
+doubt.
 """
 
 from __future__ import annotations
@@ -186,7 +187,7 @@ class Play:
         """Note a death. False: its work is not done."""
         fault = self.case.armed(number, record["process"])
         if fault is None or fault.kind != DEATH:
-            self.doubts.append(f"round {number}: {record['process']} ended with 23, the injected halt, though nothing was armed")
+            self.doubts.append(f"round {number}: {record['process']} ended with 23, though nothing was armed")
             return False
         lines = record["stderr"].split("\n")
         witness = f"halt(23) at {fault.setting}"
@@ -236,7 +237,7 @@ class Play:
         """Each placeholder of the command has its value, and one port is one server's for the whole case."""
         texts = [text for each in record["command"] for text in _placeholders(each)]
         if list(record["substitutions"]) != list(dict.fromkeys(texts)):
-            self._wrong(record, f"has substitutions for {show(list(record['substitutions']))}, but the command has {show(texts)}")
+            self._wrong(record, f"has other substitutions than its command has: {show(texts)}")
         for name, value in record["substitutions"].items():
             if name != "db" and not (value.isdigit() and len(value) == 5 and int(value) < 65536):
                 self._wrong(record, f"has the substitution {show(value)} for {name}, which is no port of five digits")

@@ -11,7 +11,7 @@ from audit.findings import show
 from audit.hashing import digest, sha256
 from audit.journals import CHECKSUM_END, OPENING
 from audit.records import SHAPES
-from audit.shapes import exactly, holds, in_order
+from audit.shapes import exactly, holds, in_order, optional
 from audit.strict_json import Malformed, encode, laid_out, parse, parse_document
 
 TYPE_CHECKING = False
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 SENDER = tuple(f"outbox/{name}.jsonl" for name in ("intentions", "attempts", "receipts", "history"))
 RECEIVER = tuple(f"receiver/{name}.jsonl" for name in ("effects", "arrivals"))
 OTHERS = ("receiver/keys.jsonl",)
-TABLES = ("dispatch_outbox", "status_transitions", "admin_events")
+TABLES = {**exports.TABLES, "admin_events": {**exports.EVENT, "entity_id": optional(exports.IDENTITY)}}
+"""A purge is an event of no single dispatch."""
+OUTBOX, MOVES, _ = TABLES
 RECEIPTS = ("dispatch.delivered.transport_ok", "dispatch.dead_letter.ack_timeout", "dispatch.acked.consumer")
 MOST_REMEMBERED = 4000
 
@@ -139,7 +141,7 @@ def document_tables(document: dict[str, Any], path: str, note: Note) -> dict[str
     if len(document) != len(found) + len(head) or len(found) not in (0, len(TABLES)):
         note(path, f"has the members {show(list(document))}, expected those of an export")
     for name, rows in found.items():
-        if not all([holds(row, exports.TABLES[name], note, f"{path} {name}[{at}]") for at, row in enumerate(rows)]):
+        if not all([holds(row, TABLES[name], note, f"{path} {name}[{at}]") for at, row in enumerate(rows)]):
             return {}
     return found
 
@@ -175,7 +177,7 @@ def _of_journals(state: State, files: dict[str, Lines]) -> None:
     intended = [each["id"] for each in intentions.of("intention")]
     have = [each["id"] for each in receipts.of("receipt")]
     done = [each["id"] for each in history.of("history")]
-    state.receipts, state.history = _counted(have), _counted(done)
+    state.receipts, state.history = counted(have), counted(done)
     state.unfinished = [f"{key} has no receipt" for key in intended if key not in have]
     state.unfinished += [f"{key} has no history record" for key in intended if key in have and key not in done]
     bodies = {str(each["data"].get("fingerprint")): str(each["id"]) for each in intentions.of("intention")}
@@ -189,12 +191,12 @@ def _of_journals(state: State, files: dict[str, Lines]) -> None:
 
 
 def _of_tables(state: State, tables: dict[str, Any], files: dict[str, Lines], unfinished: list[str]) -> None:
-    rows, moves = tables.get(TABLES[0], []), tables.get(TABLES[1], [])
+    rows, moves = tables.get(OUTBOX, []), tables.get(MOVES, [])
     receiver = [files[name] for name in RECEIVER]
     asking = {row["id"] for row in rows if row["ack_required"]}
-    counts = _counted([move["entity_id"] for move in moves if move["reason_code"] in RECEIPTS])
+    counts = counted([move["entity_id"] for move in moves if move["reason_code"] in RECEIPTS])
     state.receipts = {key: min(count, 1) if key in asking else count for key, count in counts.items()}
-    state.history = _counted([move["entity_id"] for move in moves])
+    state.history = counted([move["entity_id"] for move in moves])
     state.unfinished = [f"{row['id']} is {row['status']}" for row in rows if row["status"] in unfinished]
     state.effects = _effects(receiver[0], {digest(row["payload"].encode()): row["id"] for row in rows})
     state.damaged = [each.name for each in receiver if each.damaged]
@@ -209,10 +211,11 @@ def _effects(effects: Lines, bodies: dict[str, str]) -> dict[str, int]:
     for each in effects.of("effect"):
         body, key = each["data"].get("fingerprint"), each["data"].get("key")
         found.append(bodies.get(str(body)) or str(key or body or each["id"]))
-    return _counted(found)
+    return counted(found)
 
 
-def _counted(keys: list[str]) -> dict[str, int]:
+def counted(keys: list[str]) -> dict[str, int]:
+    """How often each key occurs, in the order in which they came first."""
     found: dict[str, int] = {}
     for key in keys:
         found[key] = found.get(key, 0) + 1

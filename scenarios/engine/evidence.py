@@ -149,7 +149,8 @@ def _manifest(selected: Sequence[Scenario], sources: Mapping[str, str], facts: R
 
 def files(out: Path) -> dict[str, Any]:
     """Size and SHA-256 of every file below `out`, by its path."""
-    return {path.relative_to(out).as_posix(): _file(path) for path in sorted(out.rglob("*")) if path.is_file()}
+    found = {path.relative_to(out).as_posix(): path for path in out.rglob("*") if path.is_file()}
+    return {name: _file(found[name]) for name in sorted(found)}
 
 
 def _file(path: Path) -> dict[str, Any]:
