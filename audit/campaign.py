@@ -2,7 +2,7 @@
 
 Three questions, in this order. Does the evidence agree with itself: files and hashes, the plan, the list of cases derived anew,
 and every result, from the kept files wherever they are kept? Did any case break an invariant? Is anything unknown? A campaign
-FAILs where the first answer is no or the second is yes, is UNKNOWN where the third is yes, and PASSes otherwise: all cases held.
+FAILs where the first answer is no or the second is yes, is UNKNOWN where the third is yes, and PASSes otherwise: all held.
 
 Results are read as a stream, and held one by one. What grows with a campaign are the names of its files and, where it goes
 deeper, the states that it met.

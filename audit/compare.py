@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 
 from audit import compare_volatile
+from audit.archive import is_campaign
 from audit.compare_files import Sides, documents, exports, journals, others, tables
 from audit.files import Tree
 from audit.findings import Findings, plain, show
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 MANIFEST, PROCESSES, RESULTS, TABLES = "manifest.json", "processes.json", "results.json", "tables.md"
 EQUAL, DIFFERENT, UNKNOWN, UNREADABLE = "equal", "different", "UNKNOWN", "unreadable"
+MARKS = (MANIFEST, "scenarios", "plan.json", "results.jsonl")
 EXIT = {EQUAL: 0, DIFFERENT: 1, UNREADABLE: 2, UNKNOWN: 3}
 USAGE = "usage: python audit/audit.py DIR --compare OTHER [--json]"
 NOT_JUDGED = "neither of them was judged: two false archives can be equal; audit.py DIR says whether one passes"
@@ -44,6 +46,7 @@ class Comparison:
         self.interrupted: list[str] = []
         self.sides: Sides | None = None
         self.scenarios = 0
+        self.noun = "scenarios"
         self.files = 0
 
     @property
@@ -95,7 +98,18 @@ def _compare(found: Comparison) -> None:
         return
     trees = Tree(found.paths[0], Findings()), Tree(found.paths[1], Findings())
     manifests = [_document(tree, MANIFEST) for tree in trees]
-    if None not in manifests:
+    campaigns = [is_campaign(path) for path in found.paths]
+    if None not in manifests and any(campaigns):
+        found.sides, found.noun = Sides(found.paths, trees, [], []), "cases"
+        if not all(campaigns):
+            found.sides.add(MANIFEST, "format", "one of them is a campaign, and the other one is none")
+        else:
+            from audit import campaign_compare  # noqa: PLC0415 (not needed for studies)
+
+            found.scenarios, found.files = campaign_compare.compare(found.sides, [each[0] for each in manifests if each])
+            _laid_out(found.sides, MANIFEST, [each for each in manifests if each])
+            compare_volatile.run(found.sides, [each[0] for each in manifests if each])
+    elif None not in manifests:
         found.sides = Sides(found.paths, trees, *[_selected(each[0] if each else None) for each in manifests])
         _each_file(found, found.sides, [each for each in manifests if each is not None])
     for path, tree in zip(found.paths, trees, strict=True):
@@ -114,7 +128,7 @@ def _unusable(path: str) -> str | None:
         return f"cannot be listed and entered: {getattr(error, 'strerror', None) or 'not a path'}"
     if is_checkout(path):
         return CHECKOUT
-    if not {MANIFEST, PROCESSES, RESULTS, "scenarios"}.intersection(names):
+    if not {*MARKS, PROCESSES, RESULTS}.intersection(names):
         return "is no archive: it holds neither a manifest.json nor anything else of one"
     return None
 
@@ -217,7 +231,7 @@ def _as_text(found: Comparison) -> list[str]:
             lines.append(f"and {found.sides.count - len(found.sides.findings)} differences more")
     if found.verdict == EQUAL:
         same = " (it is the same directory)" if _same(found.paths) else ""
-        lines.append(f"equal: {names}{same}: {found.scenarios} scenarios, {found.files} files, all but the volatile fields")
+        lines.append(f"equal: {names}{same}: {found.scenarios} {found.noun}, {found.files} files, all but the volatile fields")
         lines.append(NOT_JUDGED)
     elif found.verdict == DIFFERENT and found.sides is not None:
         lines.append(f"different: {names}: {found.sides.count} difference{'s' if found.sides.count > 1 else ''}")
@@ -241,7 +255,7 @@ def _as_json(found: Comparison) -> list[str]:
         "same_directory": _same(found.paths),
         "interrupted": [plain(path) for path in found.interrupted],
         "problems": found.problems,
-        "scenarios": found.scenarios,
+        found.noun: found.scenarios,
         "files": found.files,
         "volatile": {name: list(members) for name, members in VOLATILE.items()},
         "differences": [{"subject": each.subject, "place": each.place, "sentence": each.sentence} for each in told],

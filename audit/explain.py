@@ -46,16 +46,20 @@ MEANS_NOT = (
 
 def explain(report: Report) -> list[str]:
     """The explanation of the report on one archive, in lines of ASCII."""
+    if report.campaign:
+        from audit import campaign_explain  # noqa: PLC0415 (not needed for a study)
+
+        return campaign_explain.explain(report)
     name = plain(os.path.normpath(report.path))
-    lines = _heading(f"What was checked in {name}")
+    lines = heading(f"What was checked in {name}")
     if report.kept is None:
-        lines += _wrapped(
+        lines += wrapped(
             "Nothing beyond a first look: without a manifest.json in its form there is nothing to hold the rest against."
         )
     else:
         numbers = _numbers(report.kept)
         for paragraph in WALK:
-            lines += _wrapped(paragraph.format_map(numbers))
+            lines += wrapped(paragraph.format_map(numbers))
     return lines + _verdict(report, name)
 
 
@@ -116,20 +120,20 @@ FAILED = "An archive that fails is no evidence. One finding is enough; begin wit
 
 def _verdict(report: Report, name: str) -> list[str]:
     if report.verdict == UNKNOWN:
-        return [*_heading(f"UNKNOWN {name}"), *_wrapped(INTERRUPTED)]
+        return [*heading(f"UNKNOWN {name}"), *wrapped(INTERRUPTED)]
     if report.verdict == FAIL:
-        lines = _heading(f"FAIL {name}: what was found, by the promise that it breaks")
+        lines = heading(f"FAIL {name}: what was found, by the promise that it breaks")
         first = [finding for finding in report.findings if finding.first_at]
         for promise, findings in [*([(FIRST, first)] if first else []), *broken(report.findings)]:
-            lines += _wrapped(f"{promise} ({_count(len(findings), 'finding')}):")
+            lines += wrapped(f"{promise} ({count(len(findings), 'finding')}):")
             lines += [f"    {finding}" for finding in findings[:SHOWN]]
             if len(findings) > SHOWN:
                 lines.append(f"    and {len(findings) - SHOWN} more")
-        return [*lines, *_wrapped(FAILED), "", "A PASS would not mean:", *_meanings()]
+        return [*lines, *wrapped(FAILED), "", "A PASS would not mean:", *_meanings()]
     held = _held(report.kept) if report.kept else "nothing"
     return [
-        *_heading(f"PASS {name}"),
-        *_wrapped(f"PASS means: {MEANS.format(held=held)}"),
+        *heading(f"PASS {name}"),
+        *wrapped(f"PASS means: {MEANS.format(held=held)}"),
         "",
         "PASS does not mean:",
         *_meanings(),
@@ -166,7 +170,7 @@ CLEAN = {
 
 
 def _meanings() -> list[str]:
-    return [line for sentence in MEANS_NOT for line in _wrapped(f"- {sentence}", "  ")]
+    return [line for sentence in MEANS_NOT for line in wrapped(f"- {sentence}", "  ")]
 
 
 def _numbers(kept: Kept) -> dict[str, str | int]:
@@ -179,46 +183,48 @@ def _numbers(kept: Kept) -> dict[str, str | int]:
     points = {process["fault"]["point"] for process in halted if process["fault"]}
     found: dict[str, str | int] = {
         "run": _run(manifest["run"]),
-        "files": _count(len(sizes), "file"),
+        "files": count(len(sizes), "file"),
         "bytes": sum(sizes.values()),
         "listed": len(manifest["files"]),
-        "sources": _count(len(manifest["sources"]), "source"),
+        "sources": count(len(manifest["sources"]), "source"),
         "version": manifest["protocol"]["version"],
-        "catalogue": _count(len(manifest["protocol"]["catalogue"]), "scenario"),
-        "scenarios": _count(len(cases), "scenario"),
+        "catalogue": count(len(manifest["protocol"]["catalogue"]), "scenario"),
+        "scenarios": count(len(cases), "scenario"),
         "wrong": sum(case.plan["counterexample"] for case in cases),
-        "steps": _count(len(steps), "step"),
-        "processes": _count(len(ran), "process", "processes"),
+        "steps": count(len(steps), "step"),
+        "processes": count(len(ran), "process", "processes"),
         "halted": len(halted),
-        "points": _count(len(points), "fault point"),
+        "points": count(len(points), "fault point"),
         "killed": sum(process["signal"] is not None for process in ran),
         "paused": sum(process["pause"] is not None for process in ran),
-        "journals": _count(sum(tally.journals for tally in tallies), "journal"),
-        "records": _count(sum(tally.lines for tally in tallies), "record"),
-        "torn": _count(sum(tally.torn for tally in tallies), "torn tail"),
+        "journals": count(sum(tally.journals for tally in tallies), "journal"),
+        "records": count(sum(tally.lines for tally in tallies), "record"),
+        "torn": count(sum(tally.torn for tally in tallies), "torn tail"),
         "database": DATABASES[manifest["selection"]["store"]],
-        "exports": _count(sum(len(case.rows) for case in cases), "export"),
-        "rows": _count(sum(sum(rows[: len(STATUSES)]) for case in cases for rows in case.rows.values()), "row"),
-        "moves": _count(sum(case.moves for case in cases), "transition"),
-        "events": _count(sum(case.rows[LAST][ROWS.index("events")] for case in cases if LAST in case.rows), "event"),
-        "checks": _count(sum(step["do"] == "check" for step in steps), "checkpoint"),
+        "exports": count(sum(len(case.rows) for case in cases), "export"),
+        "rows": count(sum(sum(rows[: len(STATUSES)]) for case in cases for rows in case.rows.values()), "row"),
+        "moves": count(sum(case.moves for case in cases), "transition"),
+        "events": count(sum(case.rows[LAST][ROWS.index("events")] for case in cases if LAST in case.rows), "event"),
+        "checks": count(sum(step["do"] == "check" for step in steps), "checkpoint"),
     }
     for word, (name, singular, plural) in RECORDS.items():
-        found[word] = _count(sum(tally.records.get((name, word), 0) for tally in tallies), singular, plural)
+        found[word] = count(sum(tally.records.get((name, word), 0) for tally in tallies), singular, plural)
     for column, word in enumerate(("effects", "receipts", "completed", "arrivals")):
         found[word] = sum(case.counts()[column] for case in cases)
     return found
 
 
-def _count(number: int, noun: str, plural: str = "") -> str:
+def count(number: int, noun: str, plural: str = "") -> str:
+    """A number and what it is of."""
     return f"1 {noun}" if number == 1 else f"{number} {plural or noun + 's'}"
 
 
-def _heading(text: str) -> list[str]:
+def heading(text: str) -> list[str]:
+    """A line that is underlined."""
     return ["", text, "-" * min(len(text), WIDTH)]
 
 
-def _wrapped(text: str, indent: str = "") -> list[str]:
+def wrapped(text: str, indent: str = "") -> list[str]:
     """A paragraph in lines of at most WIDTH characters."""
     lines, line = [], ""
     for word in text.split():

@@ -4,6 +4,7 @@ The formats are those of evidence/README.md. Whoever audits it derives the verdi
 the others.
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 from outbox import faults
 from scenarios.engine import evidence
-from scenarios.explore.campaign import Plan, Totals
+from scenarios.explore.campaign import CASES, Plan, Totals
 from scenarios.explore.derive import Derived
 from scenarios.explore.model import Subject
 from scenarios.explore.readers import unfinished_statuses
@@ -89,6 +90,8 @@ def verdict(derived: Sequence[Derived], totals: Totals) -> str:
 
 def write(out: Path, facts: Facts, derived: Sequence[Derived], totals: Totals) -> None:
     """Write the manifest of a finished campaign. Raises OSError."""
+    with contextlib.suppress(OSError):
+        (out / CASES).rmdir()  # no case was kept
     evidence.write_last(
         out / evidence.MANIFEST,
         {
