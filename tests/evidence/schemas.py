@@ -11,6 +11,7 @@ import json
 import sys
 from pathlib import Path
 
+from tests.evidence import campaigns
 from tests.evidence.forms import (
     COUNT,
     FLAG,
@@ -193,6 +194,14 @@ RESULTS = exact({
 })  # fmt: skip
 
 
+CAMPAIGN: dict[str, tuple[Schema, str]] = {
+    "campaign-manifest": (campaigns.manifest(RUN), "manifest.json of a campaign"),
+    "campaign-plan": (campaigns.PLAN, "plan.json of a campaign"),
+    "campaign-result": (campaigns.RESULT, "One line of results.jsonl of a campaign"),
+    "campaign-processes": (campaigns.processes(PROCESS), "processes.json of a case of a campaign"),
+}
+
+
 def line_of(journal: str) -> Schema:
     """The schema of one line of a journal."""
     types = JOURNALS[journal]
@@ -212,6 +221,8 @@ def schemas() -> dict[str, Schema]:
     found = {"manifest": MANIFEST, "processes": PROCESSES, "results": RESULTS}
     titles = {name: f"{name}.json of an archive" for name in found}
     found[EXPORTS], titles[EXPORTS] = EXPORT, "An export of the tables of a dispatch outbox, exports/NAME.json of a scenario"
+    for name, (schema, title) in CAMPAIGN.items():
+        found[name], titles[name] = schema, title
     for journal in JOURNALS:
         found[journal] = line_of(journal)
         titles[journal] = f"One line of a journal {journal}.jsonl"

@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from audit import exports, journals, processes, protocol, records, results
 from tests.audit.real import freeze
 from tests.evidence.forms import Schema
-from tests.evidence.schemas import DRAFT, EXPORTS, FOLDER, JOURNALS, schemas, text
+from tests.evidence.schemas import CAMPAIGN, DRAFT, EXPORTS, FOLDER, JOURNALS, schemas, text
 from tests.support import ROOT
 
 STUDY = ROOT / "evidence" / "study"
@@ -60,7 +60,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_there_is_a_schema_for_each_document_and_each_journal_and_nothing_else() -> None:
-    assert set(PUBLISHED) == {*DOCUMENTS, *records.SHAPES}
+    assert set(PUBLISHED) == {*DOCUMENTS, *CAMPAIGN, *records.SHAPES}
 
 
 def test_the_published_schemas_are_those_of_the_script() -> None:

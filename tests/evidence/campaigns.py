@@ -1,0 +1,77 @@
+"""The schemas of a campaign: its manifest, its plan, one line of its results, and its processes."""
+
+from __future__ import annotations
+
+from tests.evidence.forms import (
+    COUNT,
+    FLAG,
+    NAME,
+    POSITIVE,
+    SHA,
+    TEXT,
+    Schema,
+    array,
+    exact,
+    integer,
+    matching,
+    named,
+    one_of,
+    or_null,
+)  # fmt: skip
+from tests.evidence.tables import STATUSES, STORE
+
+FAULT = "(pause:)?([a-z_]+:)?[a-z_]+([.][a-z_]+)+#[1-9][0-9]*|wire:[a-z0-9:-]+#[1-9][0-9]*"
+ROUND = f"(none|({FAULT})(&({FAULT}))*)"
+SUBJECT_NAME = "[a-z0-9-]+/[a-z0-9-]+"
+CASE = matching(f"{SUBJECT_NAME}/{ROUND}([+]{ROUND})*")
+POINT = matching("[a-z_]+([.][a-z_]+)+")
+REACHED = named(named(POSITIVE))
+KINDS = ("lost", "duplicate", "phantom", "stuck")
+ROLE = exact({
+    "process": NAME, "module": NAME, "arguments": array(TEXT), "server": FLAG, "once": FLAG, "done": array(integer(0, 255)),
+    "owns": array(NAME), "stoppable": FLAG,
+})  # fmt: skip
+SUBJECT = exact({
+    "name": matching(SUBJECT_NAME), "roles": array(ROLE), "operations": array(NAME),
+    "allowed": exact({name: COUNT for name in ("least", "most", "each_fault", "each_copy")}),
+    "unfinished": or_null(array(one_of(*STATUSES))), "round_seconds": POSITIVE, "pause_seconds": POSITIVE,
+})  # fmt: skip
+PLAN = exact({
+    "mode": one_of("points", "wire", "pauses"), "depth": integer(1, 3), "budget": or_null(POSITIVE),
+    "keep": one_of("failed", "all"), "store": or_null(STORE), "subjects": array(SUBJECT),
+})  # fmt: skip
+RESULT = exact({
+    "case": CASE, "verdict": one_of("held", "violated", "unknown"), "kinds": array(one_of(*KINDS)),
+    "violations": array(matching(f"({'|'.join(KINDS)}): .+")), "doubts": array(NAME),
+    "deaths": array(exact({
+        "process": NAME, "point": POINT, "occurrence": POSITIVE, "round": POSITIVE, "left": TEXT, "digest": SHA,
+    })),
+    "counts": exact({name: COUNT for name in ("effects", "receipts", "history", "arrivals")}), "digest": SHA,
+    "rounds": POSITIVE, "processes": COUNT, "reached": array(REACHED),
+}, left_out=("reached",))  # fmt: skip
+TOTALS = exact({
+    **{name: COUNT for name in ("cases", "held", "violated", "unknown", "pruned", "processes")}, "fired": array(POINT),
+})  # fmt: skip
+
+
+def manifest(run: Schema) -> Schema:
+    """The schema of a campaign's manifest, with that of a run."""
+    return exact({
+        "format": {"const": "halt23.campaign"}, "format_version": {"const": 1}, "plan": PLAN,
+        "derived": array(exact({
+            "subject": matching(SUBJECT_NAME), "points": array(REACHED), "digest": SHA, "doubts": array(NAME),
+        })),
+        "declared": array(POINT), "totals": TOTALS, "verdict": one_of("PASS", "FAIL", "UNKNOWN"), "run": run,
+        "sources": named(SHA), "files": named(exact({"bytes": COUNT, "sha256": SHA})),
+    })  # fmt: skip
+
+
+def processes(process: Schema) -> Schema:
+    """The schema of `processes.json` of one case, from that of a process of a study."""
+    variables = {name: NAME for name in ("HALT_AT", "PAUSE_AT", "POINTS_TO")}
+    members = {**process["properties"], "scenario": matching("explore/.+")}
+    members["environment"] = exact(variables, left_out=tuple(variables))
+    return exact({
+        "format": {"const": "halt23.processes"}, "format_version": {"const": 1},
+        "processes": array({**process, "properties": members}),
+    })  # fmt: skip
