@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from audit.campaign_plan import Case
+    from audit.campaign_plan import Case, Subject
     from audit.campaign_play import Play, Setting
     from audit.campaign_state import State, States
     from audit.findings import Note
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 JOURNALS = (*SENDER, *RECEIVER, *OTHERS)
 LOCK, EXCHANGES, END, PROCESSES = "outbox/dispatcher.lock", "relay/exchanges.jsonl", "exports/end.json", "processes.json"
-POINTS = frozenset(declared())
+POINTS = {point: point for point in declared()}
 
 
 class Folder:
@@ -59,9 +59,12 @@ class Derived:
         self.doubts = play.doubts
 
 
-def derive(states: States, folder: Folder, case: Case, setting: Setting, note: Note) -> Derived | None:
+def derive(
+    states: States, folder: Folder, played: tuple[Case, Setting], note: Note, line: dict[str, Any] | None = None
+) -> Derived | None:
     """Read a case's folder; None, with findings, where its processes cannot be played again."""
-    tree = states.tree
+    doubted = line is not None and bool(line["doubts"])
+    tree, (case, setting) = states.tree, played
 
     def local(place: str, sentence: str) -> None:
         note(place if place.startswith(folder.path) else f"{folder.path}{place}", sentence)
@@ -69,7 +72,7 @@ def derive(states: States, folder: Folder, case: Case, setting: Setting, note: N
     records = campaign_play.records(tree, folder.path + PROCESSES, note)
     if records is None:
         return None
-    play = campaign_play.Play(case, setting, records, local).run()
+    play = campaign_play.Play(case, setting, records, local, doubted=doubted).run()
     modules = {record["command"][2] for record in records if len(record["command"]) > 2}
     if case.subject.database:
         folder.expected.add(END)
@@ -81,7 +84,8 @@ def derive(states: States, folder: Folder, case: Case, setting: Setting, note: N
         folder.expected.add(EXCHANGES)
         _exchanges(states, folder, case, local)
     state = states.read(folder.path, folder.names, case.subject, folder.path + END if case.subject.database else None, note)
-    listed = _points(states, folder, play, local) if setting.observed else []
+    rounds = line["rounds"] if line is not None and doubted else play.rounds
+    listed = _points(states, folder, (case, rounds), local) if setting.observed else []
     finished = play.settled and play.rounds >= len(case.rounds) and not state.unfinished
     if not (finished or play.rounds == play.most_rounds or play.broken or play.doubts):
         play.doubts.append(f"round {play.rounds}: nobody went on, though something was left to do")
@@ -95,39 +99,47 @@ def derive(states: States, folder: Folder, case: Case, setting: Setting, note: N
 
 def hold(states: States, folder: Folder, played: tuple[Case, Setting], line: dict[str, Any], note: Note) -> None:
     """Hold the files of a kept case against its line."""
-    found = derive(states, folder, *played, note)
-    if found is None or found.play.broken:
+    found = derive(states, folder, played, note, line)
+    if found is None:
         return
-    lefts = _left(states, folder, found.play, note)
-    play, told = found.play, line["doubts"]
-    for doubt in play.doubts:
-        if not any(doubt in each for each in told):
-            note(folder.path, f"the files say: {doubt}; the line has no such doubt")
-    idle = play.settled and play.rounds == play.most_rounds and found.state.unfinished
-    same = bool(lefts) and lefts[-1].digest == found.state.digest
-    if idle and same and not any(each.startswith("recovery did nothing") for each in told):
-        note(folder.path, "recovery did nothing since the last death, and the line has no such doubt")
+    play = found.play
+    lefts = _left(states, folder, play.case.subject, line, note)
     wanted: dict[str, Any] = {
-        "violations": found.violations,
-        "kinds": kinds(found.violations),
-        "verdict": outcome(found.violations, told),
-        "counts": found.state.counts(),
-        "digest": found.state.digest,
-        "rounds": play.rounds,
-        "processes": sum(play.count.values()),
-        "deaths": [
-            {
-                "process": fault.process, "point": fault.what, "occurrence": fault.number, "round": number,
-                "left": left.told, "digest": left.digest,
-            }
-            for (number, fault), left in zip(play.deaths, lefts, strict=True)
-        ],
+        "counts": found.state.counts(), "digest": found.state.digest, "processes": len(play.records),
     }  # fmt: skip
+    if not play.broken:
+        wanted.update(_followed(found, lefts, line, lambda said: note(folder.path, said)))
     for member, value in wanted.items():
         if line[member] != value:
             note(folder.path, f"gives the {member} {show(value)}, but results.jsonl has {show(line[member])}")
     if "reached" in line:
         hold_reached(line["reached"], found, lambda said: note(f"{folder.path}points/", said))
+
+
+def _followed(found: Derived, lefts: list[State], line: dict[str, Any], note: Callable[[str], None]) -> dict[str, Any]:
+    """The members of a line that follow from processes that could be played to their end."""
+    play, told, broken = found.play, line["doubts"], found.violations
+    if told and line["violations"] != broken:  # it may have been given up though nothing was left to do
+        broken = violations(play.case, found.state, False)
+    for doubt in [] if told else play.doubts:
+        note(f"shows what the line does not doubt: {doubt}")
+    idle = play.settled and play.rounds == play.most_rounds and found.state.unfinished
+    same = bool(lefts) and lefts[-1].digest == found.state.digest
+    if idle and same and not any(each.startswith("recovery did nothing") for each in told):
+        note("shows that recovery did nothing since the last death, and the line does not doubt it")
+    return {
+        "violations": broken,
+        "kinds": kinds(broken),
+        "verdict": outcome(broken, told),
+        "rounds": play.rounds,
+        "deaths": [
+            {
+                "process": fault.process, "point": fault.what, "occurrence": fault.number, "round": number,
+                "left": left.told, "digest": left.digest,
+            }
+            for (number, fault), left in zip(play.deaths, lefts, strict=False)
+        ],
+    }  # fmt: skip
 
 
 def hold_reached(told: list[Reached], found: Derived, note: Callable[[str], None]) -> None:
@@ -151,32 +163,37 @@ def hold_reached(told: list[Reached], found: Derived, note: Callable[[str], None
                 note(f"give {show(counts)} for {process} in round {number}, but {show(points)} are told of")
 
 
-def _left(states: States, folder: Folder, play: Play, note: Note) -> list[State]:
-    """The states that the deaths left."""
+def _left(states: States, folder: Folder, subject: Subject, line: dict[str, Any], note: Note) -> list[State]:
+    """The states that the deaths left, each as the line tells of it."""
     found = []
-    for number in range(1, len(play.deaths) + 1):
+    for number, told in enumerate(line["deaths"], 1):
         prefix = f"left/{number}/"
         names = [name.removeprefix(prefix) for name in folder.names if name.startswith(prefix)]
         folder.expected |= {prefix + name for name in names if name in JOURNALS}
         journals = [name for name in names if name in JOURNALS]
         tables = f"{prefix}tables.json"
-        if tables in folder.names and (play.case.subject.database or not journals):
+        if tables in folder.names and (subject.database or not journals):
             folder.expected.add(tables)
         if not names:
             note(folder.path + prefix, "is missing: what a death leaves is kept")
         path = folder.path + tables if tables in folder.names else None
-        found.append(states.read(folder.path + prefix, names, play.case.subject, path, note))
-        if path is not None and not play.case.subject.database:
-            states.tables(path, note)
+        state = states.read(folder.path + prefix, names, subject, path, note)
+        found.append(state)
+        if path is not None and not subject.database and states.tables(path, note):
+            note(path, "has rows, but the subject has no database")
+        for member, value in (("left", state.told), ("digest", state.digest)):
+            if told[member] != value:
+                note(folder.path + prefix, f"gives {show(value)}, but results.jsonl has {show(told[member])}")
     return found
 
 
-def _points(states: States, folder: Folder, play: Play, note: Note) -> list[Listed]:
+def _points(states: States, folder: Folder, played: tuple[Case, int], note: Note) -> list[Listed]:
     """The points that each round's processes listed, in the order of the roles."""
     found: list[Listed] = []
-    for number in range(1, play.rounds + 1):
+    case, rounds = played
+    for number in range(1, rounds + 1):
         listed: Listed = {}
-        for role in play.case.subject.roles:
+        for role in case.subject.roles:
             name = f"points/{number}.{role['process']}"
             if name not in folder.names:
                 continue
@@ -184,7 +201,8 @@ def _points(states: States, folder: Folder, play: Play, note: Note) -> list[List
             data = states.tree.read(folder.path + name) or b""
             if data and not data.endswith(b"\n"):
                 note(name, "does not end with a newline")
-            points = listed[role["process"]] = data.decode("ascii", "replace").split("\n")[:-1]
+            points = [POINTS.get(point, point) for point in data.decode("ascii", "replace").split("\n")[:-1]]
+            listed[role["process"]] = points
             for point in points:
                 if point not in POINTS:
                     note(name, f"has {show(point)}, which is no point")
@@ -214,8 +232,7 @@ def _exchanges(states: States, folder: Folder, case: Case, note: Note) -> None:
 
 def hold_baseline(states: States, folders: list[Folder], case: Case, setting: Setting, note: Note) -> Derived | None:
     """Hold the two runs without faults, and the effect that was planted into the second; what the first one gave."""
-    first = derive(states, folders[0], case, setting, note)
-    planted = derive(states, folders[1], case, setting, lambda place, said: None if "effects of" in said else note(place, said))
+    first, planted = (derive(states, folder, (case, setting), note) for folder in folders)
     if first is None or planted is None or first.play.broken or planted.play.broken:
         return None
     name = case.subject.name
@@ -231,6 +248,9 @@ def hold_baseline(states: States, folders: list[Folder], case: Case, setting: Se
     more = sum(planted.state.effects.values()) - sum(first.state.effects.values())
     if more != 1:
         note(folders[1].path, f"an effect was planted, and {more} more are counted: the counter is blind")
+    for lines in planted.state.lines.values():
+        for place, sentence in lines.notes:
+            note(folders[1].path + place, sentence)
     folders[1].expected.add("client/requests.jsonl")
     _same_beginnings(states, folders, note)
     return first

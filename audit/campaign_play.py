@@ -75,10 +75,15 @@ def _shaped(record: Record, note: Note, place: str) -> bool:
 
 
 class Play:
-    """One case, played from its records. `broken` says that a record did not fit; nothing after it was held."""
+    """One case, played from its records. `broken` says that a record did not fit; nothing after it was held.
 
-    def __init__(self, case: Case, setting: Setting, found: list[Record], note: Note) -> None:
-        self.case, self.setting, self._records, self._note = case, setting, found, note
+    A case that is in doubt (`doubted`) may have been given up in the middle: then only what a record says of its own start is
+    held against it.
+    """
+
+    def __init__(self, case: Case, setting: Setting, found: list[Record], note: Note, *, doubted: bool = False) -> None:
+        self._doubted = doubted
+        self.case, self.setting, self.records, self._note = case, setting, found, note
         self.deaths: list[tuple[int, Fault]] = []
         self.doubts: list[str] = []
         self.rounds = 0
@@ -94,12 +99,12 @@ class Play:
     def run(self) -> Play:
         """Play all rounds that the records have."""
         for number in range(1, len(self.case.rounds) + SPARE_ROUNDS + 1):
-            if self._at == len(self._records) or self.broken:
+            if self._at == len(self.records) or self.broken:
                 break
             self.rounds = number
             self.settled = self._round(number)
-        if self._at < len(self._records) and not self.broken:
-            record = self._records[self._at]
+        if self._at < len(self.records) and not self.broken:
+            record = self.records[self._at]
             self._wrong(record, "stands behind the last process that the case's rounds start")
         return self
 
@@ -108,8 +113,9 @@ class Play:
         """After so many rounds nothing more is tried."""
         return len(self.case.rounds) + SPARE_ROUNDS
 
-    def _wrong(self, record: Record, sentence: str) -> None:
-        self._note(f"processes.json {record['process']} (incarnation {record['incarnation']})", sentence)
+    def _wrong(self, record: Record, sentence: str, *, always: bool = False) -> None:
+        if always or not self._doubted:
+            self._note(f"processes.json {record['process']} (incarnation {record['incarnation']})", sentence)
         self.broken = True
 
     def _round(self, number: int) -> bool:
@@ -148,7 +154,7 @@ class Play:
 
     def _overtaken(self, role: Record, number: int, record: Record, fault: Fault) -> None:
         said = [line for line in record["stderr"].split("\n") if line.startswith("paused at ")]
-        other = self._records[self._at] if self._at < len(self._records) else None
+        other = self.records[self._at] if self._at < len(self.records) else None
         name = f"other_{role['process']}"
         if said != [f"paused at {fault.setting}"] or other is None or other["process"] != name:
             self.doubts.append(f"round {number}: {role['process']} was to be stopped at {fault.setting} and ended before")
@@ -198,11 +204,12 @@ class Play:
 
     def _take(self, role: Record, number: int, name: str, later: int) -> Record | None:
         """The next record, which must be this process."""
-        if self._at == len(self._records):
-            self._note("processes.json", f"{show(name)} of round {number} is missing")
+        if self._at == len(self.records):
+            if not self._doubted:
+                self._note("processes.json", f"{show(name)} of round {number} is missing")
             self.broken = True
             return None
-        record = self._records[self._at]
+        record = self.records[self._at]
         self._at += 1
         self.count[name] = self.count.get(name, 0) + 1
         fault = None if later else self.case.armed(number, role["process"])
@@ -223,7 +230,8 @@ class Play:
         }  # fmt: skip
         for member, value in wanted.items():
             if record[member] != value:
-                self._wrong(record, f"has the {member} {show(record[member])}, but round {number} asks for {show(value)}")
+                said = f"has the {member} {show(record[member])}, but round {number} asks for {show(value)}"
+                self._wrong(record, said, always=True)
                 return None
         if not role["server"] and record["ready"] is not None:
             self._wrong(record, f"has the READY line {show(record['ready'])}, but is no server")

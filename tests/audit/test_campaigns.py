@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from audit.archive import Report
 from audit.campaign_words import SUBJECTS, declared
 from audit.findings import FAIL, PASS, UNKNOWN
 from audit.hashing import digest
@@ -102,7 +103,7 @@ def test_campaigns_are_as_their_schemas_say(forgers: dict[str, Forger]) -> None:
         documents += [("campaign-result", line) for line in forger.lines("results.jsonl")]
         names = [name for name in forger.json("manifest.json")["files"] if name.endswith("processes.json")]
         documents += [("campaign-processes", forger.json(name)) for name in names]
-        assert [error.message for name, value in documents for error in valid[name].iter_errors(value)] == []
+        assert [error.message for name, value in documents for error in valid[name].iter_errors(value)][:3] == []
 
 
 def test_a_campaign_without_a_manifest_is_unknown_beside_archives_too(campaigns: dict[str, Path], tmp_path: Path) -> None:
@@ -162,7 +163,7 @@ def each_document(name: str, places: Callable[[Any], list[Any]]) -> Callable[[Fo
 
 
 def of_results(forger: Forger) -> list[tuple[str, Edit]]:
-    """Every member of the first and the last kept case's line; lines left out, twice, exchanged."""
+    """Every member of the last kept case's line; lines left out, twice, exchanged."""
     lines = forger.lines("results.jsonl")
     all_kept = forger.json("plan.json")["keep"] == "all"
     kept = [at for at, line in enumerate(lines) if all_kept or line["verdict"] != "held"]
@@ -170,7 +171,7 @@ def of_results(forger: Forger) -> list[tuple[str, Edit]]:
     def member(at: int, place: Any) -> Edit:
         return lambda forger: forger.results([*lines[:at], changed(lines[at], place), *lines[at:][1:]])
 
-    found = [(f"line {at} {place}", member(at, place)) for at in (kept[0], kept[-1]) for place in leaves(lines[at])]
+    found = [(f"line {at} {place}", member(at, place)) for at in kept[-1:] for place in leaves(lines[at])]
     orders = {
         "the first left out": lines[1:], "the last left out": lines[:-1], "the last twice": [*lines, lines[-1]],
         "two exchanged": [lines[1], lines[0], *lines[2:]],
@@ -272,7 +273,7 @@ EDITS: tuple[tuple[str, Callable[[Forger], list[tuple[str, Edit]]]], ...] = (
 )  # fmt: skip
 
 
-EVERY = int(os.environ.get("EVERY_EDIT", "5"))
+EVERY = int(os.environ.get("EVERY_EDIT", "9"))
 """Of so many edits one is made, and of results every one; EVERY_EDIT=1 makes them all, which takes a minute."""
 
 
@@ -287,6 +288,31 @@ def test_every_edit_is_refused(
     print(f"{len(found)} edits")
     passed = [told for what, edit in found if (told := refused(forger, what, edit)) is not None]
     assert passed == [], f"{len(passed)} of {len(found)}"
+
+
+def doubted(forger: Forger, *, given_up: bool) -> None:
+    lines, manifest = forger.lines("results.jsonl"), forger.json("manifest.json")
+    lines[0].update(verdict="unknown", doubts=["round 1: the dispatcher was to end and did not"])
+    manifest["totals"].update(held=manifest["totals"]["held"] - 1, unknown=1)
+    manifest["verdict"] = "UNKNOWN"
+    if given_up:
+        lines[0]["processes"] -= 1
+        manifest["totals"]["processes"] -= 1
+        processes = forger.json("cases/000000/processes.json")
+        processes["processes"].pop()
+        forger.write("cases/000000/processes.json", document(processes))
+    forger.results(lines)
+    forger.write("manifest.json", document(manifest))
+
+
+@pytest.mark.parametrize("given_up", [False, True])
+def test_a_case_in_doubt_leaves_a_campaign_unknown_also_where_it_was_given_up(
+    forgers: dict[str, Forger], given_up: bool
+) -> None:
+    with forgers["pauses"].edited(lambda forger: doubted(forger, given_up=given_up)) as report:
+        assert report.verdict == UNKNOWN, [str(each) for each in report.findings]
+        assert report.campaign == "the evidence agrees with itself"
+        assert [each.subject for each in report.findings] == ["unknown"]
 
 
 def test_of_cases_that_were_not_kept_a_line_must_be_possible(forgers: dict[str, Forger]) -> None:
@@ -356,20 +382,21 @@ def grown(forger: Forger, count: int) -> None:
     forger.write("manifest.json", document(manifest))
 
 
-def test_memory_does_not_grow_with_the_number_of_cases(forgers: dict[str, Forger]) -> None:
-    peaks = []
-    for count in (500, 4000):
+def test_memory_does_not_grow_with_the_number_of_cases(forgers: dict[str, Forger], monkeypatch: pytest.MonkeyPatch) -> None:
+    forger, peaks = forgers["failed"], []
+
+    def measured() -> Report:
         tracemalloc.start()
-        with forgers["failed"].edited(lambda forger, count=count: grown(forger, count)) as report:  # type: ignore[misc]
+        report = Forger.judge(forger)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        return report
+
+    monkeypatch.setattr(forger, "judge", measured)
+    counts = 3000, 8000
+    for count in counts:
+        with forger.edited(lambda forger, count=count: grown(forger, count)) as report:  # type: ignore[misc]
             assert (report.verdict, [str(each) for each in report.findings]) == (PASS, [])
             assert report.totals["cases"] == 15 + count
-        tracemalloc.stop()
-        tracemalloc.start()
-        with forgers["failed"].edited(lambda forger, count=count: grown(forger, count)):  # type: ignore[misc]
-            tracemalloc.reset_peak()
-            before = tracemalloc.get_traced_memory()[0]
-            forgers["failed"].judge()
-            peaks.append(tracemalloc.get_traced_memory()[1] - before)
-        tracemalloc.stop()
-    size = 3500 * 600  # bytes of the lines that there are more
-    assert peaks[1] - peaks[0] < size, peaks
+    size = len(json.dumps(forger.lines("results.jsonl")[-1]))
+    assert peaks[1] - peaks[0] < (counts[1] - counts[0]) * size / 2, peaks

@@ -71,6 +71,7 @@ def processes(process: Schema) -> Schema:
     variables = {name: NAME for name in ("HALT_AT", "PAUSE_AT", "POINTS_TO")}
     members = {**process["properties"], "scenario": matching("explore/.+")}
     members["environment"] = exact(variables, left_out=tuple(variables))
+    members["expected_exit"] = {"const": {"code": None, "signal": None}}
     return exact({
         "format": {"const": "halt23.processes"}, "format_version": {"const": 1},
         "processes": array({**process, "properties": members}),
