@@ -154,6 +154,8 @@ class Campaign:
             if not reached or (not same_round and not self._is_new(result, met)):
                 continue
             for death in deaths(reached[0]):
+                if same_round and death.process in case.struck:
+                    continue  # it cannot die twice in one round
                 yield Case(subject, ((*case.rounds[0], death),) if same_round else (*case.rounds, (death,)))
 
     def _is_new(self, result: Mapping[str, Any], met: set[str]) -> bool:
