@@ -8,9 +8,10 @@ from __future__ import annotations
 import sys
 
 from scenarios.explore import subjects
+from scenarios.explore.model import Subject
 from tests.explore import ground
 
-vars(subjects)["SUBJECTS"] = tuple(each for each in vars(ground).values() if isinstance(each, subjects.Subject))
+vars(subjects)["SUBJECTS"] = tuple(each for each in vars(ground).values() if isinstance(each, Subject))
 
 import run  # noqa: E402 - its commands take the subjects that they find when they are imported
 

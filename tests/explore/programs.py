@@ -5,7 +5,6 @@ python -m tests.explore.programs NAME [ARGUMENT …]
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
