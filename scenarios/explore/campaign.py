@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from outbox.errors import BadInput
+from scenarios.engine.stage import StepFailed
 from scenarios.explore import results
 from scenarios.explore.derive import Derived, derive, pause_cases, point_cases, wire_cases
 from scenarios.explore.model import Case, Subject, deaths, parse
@@ -98,7 +99,12 @@ class Campaign:
         room = self._room
         if can_prepare(subject, room):
             room = replace(room, prepared=base / "prepared")
-            await prepare(subject, room, base / "prepared")
+            try:
+                await prepare(subject, room, base / "prepared")
+            except StepFailed as sentence:
+                why = f"{subject.name}: what its cases begin with could not be prepared: {sentence}"
+                self.derived[-1] = replace(derived, doubts=(why,))
+                return
         cases = CASES_OF[self.plan.mode](derived)
         for depth in range(1, self.plan.depth + 1):
             first = self._number

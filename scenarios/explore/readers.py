@@ -36,7 +36,9 @@ def read_journals(place: Place) -> State:
     }
     return State(
         digest=digest_of(_files(root), root),
-        effects=_effects(effects, {str(each["data"].get("fingerprint")): each["id"] for each in intentions.of_type("intention")}),
+        effects=_effects(
+            effects, {str(each["data"].get("fingerprint")): each["id"] for each in intentions.of_type("intention")}
+        ),
         receipts=counted(record["id"] for record in receipts.of_type("receipt")),
         history=counted(record["id"] for record in history.of_type("history")),
         arrivals=len(arrivals.of_type("arrival")),
