@@ -74,17 +74,9 @@ KEYED = sent("small/keyed", "keyed")
 UNKEYED = sent("small/unkeyed", "unkeyed", allowed=AT_LEAST_ONE)
 MARK_FIRST = sent("broken/mark-first", "keyed", "--policy", "mark-before-send")
 EFFECT_THEN_KEY = sent("broken/effect-then-key", "effect-then-key")
-CHEAP = replace(
-    KEYED,
-    name="small/cheap",
-    # The work is done before anything is struck; what is struck only reaches points.
-    roles=(
-        PRODUCERS[0],
-        Role(receiver("keyed"), server=True),
-        replace(KEYED.roles[-1], once=True, owns=()),
-        Role(program("often", "often", "40"), owns=("send",)),
-    ),
-)
+# Only what is put beside it can be struck.
+UNARMED = changed(changed(changed(KEYED, "producer", "unarmed"), "receiver", "unarmed"), "dispatcher", "unarmed")
+CHEAP = only(UNARMED, "small/cheap", Role(program("often", "often", "12"), owns=("send",)))
 
 
 class Ground:
