@@ -88,6 +88,11 @@ class Campaign:
         with results.Results(self._directory, self._known) as written:
             for subject in self.plan.subjects:
                 await self._explore(wired(subject) if self.plan.mode == WIRE else subject, written)
+        if self._number < self._known:
+            raise BadInput(
+                f"{self._directory} has {self._known} results where this plan has {self._number} cases: go on with the first "
+                "options and sources, or begin a new campaign"
+            )
 
     async def _explore(self, subject: Subject, written: results.Results) -> None:
         base = self._directory / BASELINE / subject.name

@@ -37,6 +37,7 @@ from scenarios.model import SQLITE
 
 T = TypeVar("T")
 MOST_TOLD = 10
+GO_ON = "go on with --resume, or begin again in a new directory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,13 @@ def explore(asked: Exploring, stream: TextIO) -> int:
         _same_plan(asked.out, told_plan)
     else:
         fresh_directory(asked.out, CASES)
-        (asked.out / archive.PLAN).write_text(json.dumps(told_plan, indent=1) + "\n", encoding="ascii")
+    with machine_faults(asked.out, go_on=GO_ON):
+        if not asked.resume:
+            (asked.out / archive.PLAN).write_text(json.dumps(told_plan, indent=1) + "\n", encoding="ascii")
+        return _explore(asked, told_plan, stream)
+
+
+def _explore(asked: Exploring, told_plan: dict[str, Any], stream: TextIO) -> int:
     sources, facts = source_hashes(ROOT), provenance(ROOT, asked.out)
     started_at, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     with shown(stream) as progress:
@@ -221,5 +228,5 @@ def _staged(work: Callable[[Supervisor, Any], Awaitable[T]], spawn: str, store_n
                     "processes were ended. A campaign goes on with --resume"
                 ) from None
 
-    with machine_faults(out, go_on="go on with --resume, or begin again in a new directory"):
+    with machine_faults(out, go_on=GO_ON):
         return asyncio.run(run())
