@@ -157,6 +157,7 @@ class Campaign:
     def _deeper(self, subject: Subject, first: int, end: int) -> Iterator[Case]:
         """The cases that go on from those numbered `first` to `end`, read from the disk as they are needed."""
         met: set[str] = set()
+        order = [role.process for role in subject.roles]
         for result in results.read(self._directory, first, end):
             case = parse(result["case"], [subject])
             same_round = self.plan.mode == WIRE
@@ -165,8 +166,8 @@ class Campaign:
             if not reached or (not same_round and not self._is_new(result, met)):
                 continue
             for death in deaths(reached[0]):
-                if same_round and death.process in case.struck:
-                    continue  # it cannot die twice in one round
+                if same_round and order.index(death.process) <= max(map(order.index, case.struck), default=-1):
+                    continue  # nobody dies twice in one round, and who dies beside whom has one order
                 yield Case(subject, ((*case.rounds[0], death),) if same_round else (*case.rounds, (death,)))
 
     def _is_new(self, result: Mapping[str, Any], met: set[str]) -> bool:

@@ -198,15 +198,20 @@ def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
 
 
 def _smaller(case: Case) -> list[Case]:
-    """The same case with one fault less, each once. A round that becomes empty falls away."""
-    found = []
+    """The same case with one fault less, each once. A round that becomes empty falls away, or else stays as an empty one,
+    where a later round strikes what only a second round comes to."""
+    found: dict[str, Case] = {}
     for at, struck in enumerate(case.rounds):
         for which in range(len(struck)):
             left = (*struck[:which], *struck[which + 1 :])
-            rounds = (*case.rounds[:at], *((left,) if left else ()), *case.rounds[at + 1 :])
-            if rounds:
-                found.append(replace(case, rounds=rounds))
-    return found
+            for there in ((left,),) if left else ((), ((),)):
+                rounds = [*case.rounds[:at], *there, *case.rounds[at + 1 :]]
+                while rounds and not rounds[-1]:
+                    rounds.pop()
+                smaller = replace(case, rounds=tuple(rounds))
+                if rounds:
+                    found[str(smaller)] = smaller
+    return list(found.values())
 
 
 async def _play(case: Case, room: Room, directory: Path) -> dict[str, Any]:

@@ -214,6 +214,8 @@ def _case(text: str, subjects: Sequence[Subject]) -> Case:
     rounds = tuple(() if part == NONE else tuple(_fault(each, subject) for each in part.split("&")) for part in told.split("+"))
     for struck in rounds:
         _can_come(struck)
+    if not rounds[-1]:
+        raise BadInput(f"its last round is {NONE!r}; rounds without faults follow by themselves")
     return Case(subject, rounds)
 
 

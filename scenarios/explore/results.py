@@ -100,6 +100,6 @@ def read(directory: Path, first: int = 0, end: int | None = None) -> Iterator[di
                 result = json.loads(text)
             except (ValueError, RecursionError) as error:
                 raise BadInput(f"{path}, line {number}: it is no result: {error}; begin a new campaign") from error
-            if not isinstance(result, dict) or not MEMBERS <= result.keys():
+            if not isinstance(result, dict) or not result.keys() >= MEMBERS:
                 raise BadInput(f"{path}, line {number}: it is no result, its members are others; begin a new campaign")
             yield result

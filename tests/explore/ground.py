@@ -22,8 +22,10 @@ from scenarios.explore import results
 from scenarios.explore.campaign import CASES, Campaign, Plan
 from scenarios.explore.derive import Derived, derive
 from scenarios.explore.model import Allowed, Case, Role, Subject, parse
+from scenarios.explore.readers import read_journals
 from scenarios.explore.rounds import KEEP_ALL, Play, Played, Room
-from scenarios.explore.subjects import AT_LEAST_ONE, ONE_EFFECT, PRODUCERS, SUBJECTS, TIME, journal
+from scenarios.explore.state import Place, State
+from scenarios.explore.subjects import AT_LEAST_ONE, ONE_EFFECT, SUBJECTS, TIME, journal
 from scenarios.explore.tenants import Houses
 from scenarios.model import Program
 from tests.support import ROOT, ProcessBox
@@ -70,12 +72,19 @@ def sent(name: str, kind: str, *options: str, allowed: Allowed = ONE_EFFECT) -> 
     return only(journal(name, receiver(kind), dispatcher(*TIME, *options), allowed), name)
 
 
+def without_history(place: Place) -> State:
+    """The state for a sender that writes no history: who marks first has no answer to put there."""
+    state = read_journals(place)
+    return replace(state, unfinished=tuple(each for each in state.unfinished if not each.endswith("history record")))
+
+
 KEYED = sent("small/keyed", "keyed")
 UNKEYED = sent("small/unkeyed", "unkeyed", allowed=AT_LEAST_ONE)
-MARK_FIRST = sent("broken/mark-first", "keyed", "--policy", "mark-before-send")
+MARK_FIRST = replace(sent("broken/mark-first", "keyed", "--policy", "mark-before-send"), read=without_history)
 EFFECT_THEN_KEY = sent("broken/effect-then-key", "effect-then-key")
 # Only what is put beside it can be struck.
 UNARMED = changed(changed(changed(KEYED, "producer", "unarmed"), "receiver", "unarmed"), "dispatcher", "unarmed")
+SMALL_BROKEN = replace(changed(changed(MARK_FIRST, "producer", "unarmed"), "receiver", "unarmed"), name="small/broken")
 CHEAP = only(UNARMED, "small/cheap", Role(program("often", "often", "12"), owns=("send",)))
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import outbox.dispatcher  # noqa: F401 - declares the points that are reached here
 from outbox import faults
 from scenarios.engine.spawner import run_entry
+from tests.scenarios.programs import wait_forever
 
 
 def do_run(module: str, *arguments: str) -> int:
@@ -59,8 +60,13 @@ def do_shy() -> int:
 
 
 def do_often(count: str) -> int:
-    """Reach a point so many times."""
+    """Reach a point so many times. Who is to die at the sixth is held there for ever, if somebody reads the FIFO `gate`."""
     faults.arm_from_environment()
+    gate = Path(os.environ.get("TMPDIR", "nowhere")) / "gate"
+    if os.environ.get(faults.HALT_VARIABLE) == "send.before#6" and gate.exists():
+        with gate.open("w") as file:
+            file.write("here")
+        wait_forever()
     for _ in range(int(count)):
         faults.reach("send.before")
     return 0
@@ -69,22 +75,6 @@ def do_often(count: str) -> int:
 def do_exit(code: str) -> int:
     """End with this code."""
     return int(code)
-
-
-def do_hang() -> int:
-    """Tell the harness's pid of the first one to wait, through a FIFO, and wait for ever."""
-    with Path(os.environ.get("HANG", "hang")).open("w") as file:
-        file.write(str(os.getpid()))
-    read, _write = os.pipe()
-    os.read(read, 1)
-    return 0
-
-
-def do_append(path: str, text: str) -> int:
-    """Append a line to a file."""
-    with Path(path).open("a") as file:
-        file.write(f"{text}\n")
-    return 0
 
 
 PROGRAMS: dict[str, Callable[..., int]] = {

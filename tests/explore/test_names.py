@@ -91,6 +91,8 @@ def test_any_other_text_is_refused_or_is_the_name_it_is_read_as(text: str) -> No
         ("journal/keyed/receipt.append.torn", "expected POINT#N, PROCESS:POINT#N, pause:POINT#N or wire:FAULT#N"),
         ("journal/keyed/receipt.append.torn#0", "'receipt.append.torn#0' is no fault"),
         ("journal/keyed/receipt.append.torn#1+", "'' is no fault"),
+        ("journal/keyed/none+none", "its last round is 'none'"),
+        ("journal/keyed/send.before#1+none", "its last round is 'none'"),
         ("journal/keyed/cat:receipt.append.torn#1", "has no process cat; it has: producer, "),
         ("journal/keyed/intentions.locked.before#1", "no fault point 'intentions.locked.before'"),
         ("journal/keyed/receipt.append.torn#1&send.before#1", "dispatcher is struck twice in one round"),
