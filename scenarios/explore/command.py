@@ -31,6 +31,7 @@ from scenarios.explore.progress import shown
 from scenarios.explore.rounds import KEEP_ALL, Play, Room
 from scenarios.explore.story import kept_line, replay_line
 from scenarios.explore.subjects import SUBJECTS, wired
+from scenarios.explore.tenants import MODULE as HOUSE
 from scenarios.explore.tenants import Houses
 from scenarios.explore.verdicts import HELD, UNKNOWN, VIOLATED
 from scenarios.model import SQLITE
@@ -85,7 +86,7 @@ def _explore(asked: Exploring, told_plan: dict[str, Any], stream: TextIO) -> int
                 await campaign.run(resume=asked.resume)
             return campaign
 
-        campaign = _staged(work, asked.spawn, asked.store, asked.out)
+        campaign = _staged(work, _Stage(asked.out, asked.spawn, asked.store, asked.plan.subjects))
     wall_seconds = time.monotonic() - began
     if source_hashes(ROOT) != sources:
         raise EvidenceIncomplete(f"the sources in {ROOT} changed while the campaign ran; begin a new one")
@@ -163,7 +164,7 @@ def replay(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
             out.resolve() / "case",
         )
 
-    result = _staged(work, spawn, store_name, out)
+    result = _staged(work, _Stage(out, spawn, store_name, (case.subject,)))
     print(f"{kept_line(result)}\nfiles: {out / 'case'}")
     return {HELD: 0, VIOLATED: 1, UNKNOWN: 3}[result["verdict"]]
 
@@ -189,7 +190,7 @@ def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
                     break
         return smallest
 
-    result = _staged(work, spawn, store_name, out)
+    result = _staged(work, _Stage(out, spawn, store_name, (case.subject,)))
     if result["verdict"] != VIOLATED:
         print(f"{kept_line(result)}\nthere is nothing to shrink: the case does not fail")
         return 0 if result["verdict"] == HELD else 3
@@ -218,14 +219,30 @@ async def _play(case: Case, room: Room, directory: Path) -> dict[str, Any]:
     return results.line(await Play(case, room, directory).run(), reached=False)
 
 
-def _staged(work: Callable[[Supervisor, Any], Awaitable[T]], spawn: str, store_name: str, out: Path) -> T:
+def _modules(subjects: Sequence[Subject]) -> tuple[str, ...]:
+    """What the spawner has to have loaded, and no more: a fork is the cheaper, the smaller its parent is."""
+    programs = [program for subject in subjects for program in (*(role.program for role in subject.roles), subject.plant)]
+    return tuple(dict.fromkeys([*(program.module for program in programs), HOUSE, "scenarios.relay"]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """Where and with what something is run."""
+
+    out: Path
+    spawn: str
+    store: str
+    subjects: tuple[Subject, ...]
+
+
+def _staged(work: Callable[[Supervisor, Any], Awaitable[T]], stage: _Stage) -> T:
     """Run `work` with a supervisor and databases, until it ends or is interrupted."""
-    place = store(store_name)
+    place, out = store(stage.store), stage.out
 
     async def run() -> T:
         with stoppable() as stopped_by:
             try:
-                async with place, Supervisor(ROOT, spawn) as supervisor:
+                async with place, Supervisor(ROOT, stage.spawn, _modules(stage.subjects)) as supervisor:
                     return await work(supervisor, place)
             except asyncio.CancelledError:
                 raise Interrupted(
