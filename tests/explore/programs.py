@@ -10,7 +10,10 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import outbox.dispatcher  # noqa: F401 - declares the points that are reached here
+# Loaded before the fork, as what is wrapped here would be.
+import outbox.dispatcher
+import outbox.producer  # noqa: F401
+import receivers.__main__  # noqa: F401
 from outbox import faults
 from scenarios.engine.spawner import run_entry
 from tests.scenarios.programs import wait_forever

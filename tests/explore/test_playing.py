@@ -15,7 +15,7 @@ from scenarios.engine.stage import StepFailed
 from scenarios.engine.supervisor import Supervisor
 from scenarios.errors import HarnessBug
 from scenarios.explore import results
-from scenarios.explore.campaign import CASES_OF, PAUSES, WIRE
+from scenarios.explore.campaign import CASES, CASES_OF, PAUSES, WIRE
 from scenarios.explore.model import Case, Cut, Role, Subject
 from scenarios.explore.rounds import KEEP_FAILED, Play, Played
 from scenarios.explore.subjects import SUBJECTS, wired
@@ -51,6 +51,8 @@ def test_a_planted_bug_is_found_and_its_printed_line_plays_it_again(tmp_path: Pa
     assert main("explore", "--subject", "small/*", "--out", tmp_path / "out", subjects=(SMALL_BROKEN,)) == 1
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith(f"FAIL {tmp_path / 'out'}: 19 cases, 3 violated, 0 unknown") for line in lines)
+    failed = [number for number, result in enumerate(told_by(tmp_path / "out").values()) if result["verdict"] != HELD]
+    assert sorted(path.name for path in (tmp_path / "out" / CASES).iterdir()) == [f"{number:06d}" for number in failed]
     again = lines[lines.index(LOST_LINE) + 1].removeprefix("  again: ")
     python, program_, *arguments = shlex.split(again)
     assert (python, program_, arguments[-2:]) == ("python", "run.py", ["--out", "NEW_DIR"])
@@ -117,7 +119,7 @@ def test_a_second_death_strikes_in_the_recovery_and_states_that_were_met_are_not
 
 def test_deaths_beside_a_cut_are_each_tried_once(ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cut = Cut("cut-response:headers")
-    monkeypatch.setitem(CASES_OF, WIRE, lambda derived: iter([Case(derived.subject, ((cut,),))]))  # type: ignore[misc]
+    monkeypatch.setitem(CASES_OF, WIRE, lambda derived: iter([Case(derived.subject, ((cut,),))]))
     beside = [Role(program(name, "often", "1")) for name in ("one", "two")]
     campaign = ground.campaign(plan(only(UNARMED, "small/wire", *beside), mode=WIRE, depth=3), tmp_path)
     one, two = "&one:send.before#1", "&two:send.before#1"
