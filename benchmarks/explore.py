@@ -137,7 +137,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 floors.append(floor(lanes, given.cases, place))
             print(
                 f"{lanes} lane{'s' * (lanes > 1)}: floor {max(floors):6.1f} cases a second "
-                f"({floors[0]:.1f} and {floors[1]:.1f}), explore {explored:6.1f}, {explored / max(floors):.0%} of the floor; {load()}"
+                f"({floors[0]:.1f} and {floors[1]:.1f}), "
+                f"explore {explored:6.1f}, {explored / max(floors):.0%} of the floor; {load()}"
             )
         executed = rate("exec", max(given.lanes), given.exec_cases, scratch)
         print(f"new interpreters: {executed:6.2f} cases a second, {explored / executed:.0f} times slower; {load()}")
