@@ -37,7 +37,9 @@ def campaign(spawn: str, lanes: int, cases: int, out: Path) -> tuple[int, float]
     """The cases of a campaign and its seconds. Every case must hold."""
     command = [sys.executable, "run.py", "explore", "--subject", SUBJECT, "--out", str(out)]
     command += ["--spawn", spawn, "--jobs", str(lanes), "--budget", str(cases)]
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}: {done.stderr or done.stdout}")
     manifest = json.loads((out / "manifest.json").read_bytes())
     return int(manifest["totals"]["cases"]), float(manifest["run"]["wall_seconds"])
 

@@ -25,7 +25,8 @@ from scenarios.engine.study import ROOT
 from scenarios.engine.supervisor import Supervisor
 from scenarios.errors import EvidenceIncomplete, Interrupted
 from scenarios.explore import archive, results
-from scenarios.explore.campaign import CASES, POINTS, Campaign, Plan
+from scenarios.explore.campaign import CASES, Campaign, Plan
+from scenarios.explore.levels import POINTS
 from scenarios.explore.model import Case, Subject, parse
 from scenarios.explore.progress import shown
 from scenarios.explore.rounds import KEEP_ALL, Play, Room
@@ -82,7 +83,7 @@ def _explore(asked: Exploring, told_plan: dict[str, Any], stream: TextIO) -> int
         async def work(supervisor: Supervisor, place: Any) -> Campaign:
             async with Houses(supervisor, ROOT, asked.plan.jobs) as houses:
                 room = Room(supervisor, place, houses=houses)
-                campaign = Campaign(asked.plan, room, asked.out.resolve(), progress.ended)
+                campaign = Campaign(asked.plan, room, asked.out.resolve(), progress)
                 await campaign.run(resume=asked.resume)
             return campaign
 

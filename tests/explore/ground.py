@@ -10,7 +10,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -88,6 +88,20 @@ SMALL_BROKEN = replace(changed(changed(MARK_FIRST, "producer", "unarmed"), "rece
 CHEAP = only(UNARMED, "small/cheap", Role(program("often", "often", "12"), owns=("send",)))
 
 
+class Listener:
+    """Writes down which cases have ended."""
+
+    def __init__(self, heard: list[str]) -> None:
+        self._heard = heard
+
+    def level(self, name: str, total: int) -> None:
+        """Nobody watches."""
+
+    def ended(self, result: Mapping[str, Any]) -> None:
+        """Note the case's name."""
+        self._heard.append(result["case"])
+
+
 class Ground:
     """One supervisor, databases and houses for many campaigns."""
 
@@ -121,8 +135,7 @@ class Ground:
     def campaign(self, plan: Plan, directory: Path, *, resume: bool = False, told: list[str] | None = None) -> Campaign:
         """Run a campaign to its end."""
         (directory / CASES).mkdir(parents=True, exist_ok=True)
-        heard = [] if told is None else told
-        made = Campaign(plan, self.room, directory, lambda result: heard.append(result["case"]))
+        made = Campaign(plan, self.room, directory, Listener([] if told is None else told))
         self.do(made.run(resume=resume))
         return made
 

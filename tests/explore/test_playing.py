@@ -15,7 +15,8 @@ from scenarios.engine.stage import StepFailed
 from scenarios.engine.supervisor import Supervisor
 from scenarios.errors import HarnessBug
 from scenarios.explore import results
-from scenarios.explore.campaign import CASES, CASES_OF, PAUSES, WIRE
+from scenarios.explore.campaign import CASES
+from scenarios.explore.levels import FIRST, PAUSES, WIRE
 from scenarios.explore.model import Case, Cut, Role, Subject
 from scenarios.explore.rounds import KEEP_FAILED, Play, Played
 from scenarios.explore.subjects import SUBJECTS, wired
@@ -119,7 +120,7 @@ def test_a_second_death_strikes_in_the_recovery_and_states_that_were_met_are_not
 
 def test_deaths_beside_a_cut_are_each_tried_once(ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cut = Cut("cut-response:headers")
-    monkeypatch.setitem(CASES_OF, WIRE, lambda derived: iter([Case(derived.subject, ((cut,),))]))
+    monkeypatch.setitem(FIRST, WIRE, lambda derived: iter([Case(derived.subject, ((cut,),))]))
     beside = [Role(program(name, "often", "1")) for name in ("one", "two")]
     campaign = ground.campaign(plan(only(UNARMED, "small/wire", *beside), mode=WIRE, depth=3), tmp_path)
     one, two = "&one:send.before#1", "&two:send.before#1"
