@@ -20,7 +20,7 @@ from scenarios.engine.directories import fresh_directory, machine_faults
 from scenarios.engine.interrupts import stoppable
 from scenarios.engine.provenance import provenance
 from scenarios.engine.sources import source_hashes
-from scenarios.engine.stores import store
+from scenarios.engine.stores import Store, store
 from scenarios.engine.study import ROOT
 from scenarios.engine.supervisor import Supervisor
 from scenarios.errors import EvidenceIncomplete, Interrupted
@@ -64,6 +64,7 @@ def choose(patterns: Sequence[str], subjects: Sequence[Subject] = SUBJECTS) -> t
 
 def explore(asked: Exploring, stream: TextIO) -> int:
     """Run a campaign, or go on with it. Prints what a person wants to know; returns the exit code."""
+    place = store(asked.store)
     told_plan = archive.plan_data(asked.plan, asked.store)
     if asked.resume:
         _same_plan(asked.out, told_plan)
@@ -72,10 +73,10 @@ def explore(asked: Exploring, stream: TextIO) -> int:
     with machine_faults(asked.out, go_on=GO_ON):
         if not asked.resume:
             (asked.out / archive.PLAN).write_text(json.dumps(told_plan, indent=1) + "\n", encoding="ascii")
-        return _explore(asked, told_plan, stream)
+        return _explore(asked, place, told_plan, stream)
 
 
-def _explore(asked: Exploring, told_plan: dict[str, Any], stream: TextIO) -> int:
+def _explore(asked: Exploring, databases: Store, told_plan: dict[str, Any], stream: TextIO) -> int:
     sources, facts = source_hashes(ROOT), provenance(ROOT, asked.out)
     started_at, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     with shown(stream) as progress:
@@ -87,7 +88,7 @@ def _explore(asked: Exploring, told_plan: dict[str, Any], stream: TextIO) -> int
                 await campaign.run(resume=asked.resume)
             return campaign
 
-        campaign = _staged(work, _Stage(asked.out, asked.spawn, asked.store, asked.plan.subjects))
+        campaign = _staged(work, _Stage(asked.out, asked.spawn, databases, asked.plan.subjects))
     wall_seconds = time.monotonic() - began
     if source_hashes(ROOT) != sources:
         raise EvidenceIncomplete(f"the sources in {ROOT} changed while the campaign ran; begin a new one")
@@ -155,7 +156,7 @@ def find(text: str) -> Case:
 
 def replay(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
     """Run one case again into the new directory `out` and tell its story; the exit code is its verdict's."""
-    case = find(text)
+    case, databases = find(text), store(store_name)
     fresh_directory(out, CASES)
 
     async def work(supervisor: Supervisor, place: Any) -> dict[str, Any]:
@@ -165,14 +166,14 @@ def replay(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
             out.resolve() / "case",
         )
 
-    result = _staged(work, _Stage(out, spawn, store_name, (case.subject,)))
+    result = _staged(work, _Stage(out, spawn, databases, (case.subject,)))
     print(f"{kept_line(result)}\nfiles: {out / 'case'}")
     return {HELD: 0, VIOLATED: 1, UNKNOWN: 3}[result["verdict"]]
 
 
 def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
     """Find the fewest faults of a failing case that still fail, in new folders below `out`."""
-    case = find(text)
+    case, databases = find(text), store(store_name)
     fresh_directory(out, CASES)
 
     async def work(supervisor: Supervisor, place: Any) -> dict[str, Any]:
@@ -191,7 +192,7 @@ def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
                     break
         return smallest
 
-    result = _staged(work, _Stage(out, spawn, store_name, (case.subject,)))
+    result = _staged(work, _Stage(out, spawn, databases, (case.subject,)))
     if result["verdict"] != VIOLATED:
         print(f"{kept_line(result)}\nthere is nothing to shrink: the case does not fail")
         return 0 if result["verdict"] == HELD else 3
@@ -232,13 +233,13 @@ class _Stage:
 
     out: Path
     spawn: str
-    store: str
+    store: Store
     subjects: tuple[Subject, ...]
 
 
 def _staged(work: Callable[[Supervisor, Any], Awaitable[T]], stage: _Stage) -> T:
     """Run `work` with a supervisor and databases, until it ends or is interrupted."""
-    place, out = store(stage.store), stage.out
+    place, out = stage.store, stage.out
 
     async def run() -> T:
         with stoppable() as stopped_by:

@@ -20,6 +20,7 @@ import pytest
 
 import run
 from outbox.errors import BadInput
+from scenarios.engine import postgres
 from scenarios.explore import command, results
 from scenarios.explore.campaign import CASES
 from scenarios.explore.command import Exploring, explore
@@ -226,6 +227,16 @@ def test_options_that_mean_nothing_are_refused(
 ) -> None:
     assert run.main(["explore", "--out", str(tmp_path / "out"), *options]) == 2
     assert why in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("asked", [("explore",), ("replay", "journal/keyed/none"), ("shrink", "journal/keyed/none")])
+def test_a_database_that_is_not_there_is_told_before_anything_is_made(
+    tmp_path: Path, asked: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(postgres, "programs", lambda: None)
+    assert run.main([*asked, "--out", str(tmp_path / "out"), "--store", "postgres"]) == 2
+    assert "--store postgres: " in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
