@@ -121,7 +121,10 @@ class Campaign:
             cases = (
                 Deeper(subject, self.plan.mode, self._directory, first, end) if depth > 1 else [*FIRST[self.plan.mode](derived)]
             )
-            self._told.level(f"{subject.name}, depth {depth}", sum(1 for _ in cases))
+            total = sum(1 for _ in cases)
+            if self.plan.budget is not None:
+                total = min(total, self.plan.budget - self._number)
+            self._told.level(f"{subject.name}, depth {depth}", total)
             self.totals.pruned += cases.pruned if isinstance(cases, Deeper) else 0
             await self._level(cases, replace(room, observe=depth < self.plan.depth), written)
         shutil.rmtree(base / "prepared", ignore_errors=True)

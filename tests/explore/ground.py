@@ -93,9 +93,11 @@ class Listener:
 
     def __init__(self, heard: list[str]) -> None:
         self._heard = heard
+        self.levels: list[tuple[str, int]] = []
 
     def level(self, name: str, total: int) -> None:
-        """Nobody watches."""
+        """Note the level and how many cases it will have."""
+        self.levels.append((name, total))
 
     def ended(self, result: Mapping[str, Any]) -> None:
         """Note the case's name."""
@@ -135,7 +137,8 @@ class Ground:
     def campaign(self, plan: Plan, directory: Path, *, resume: bool = False, told: list[str] | None = None) -> Campaign:
         """Run a campaign to its end."""
         (directory / CASES).mkdir(parents=True, exist_ok=True)
-        made = Campaign(plan, self.room, directory, Listener([] if told is None else told))
+        self.listener = Listener([] if told is None else told)
+        made = Campaign(plan, self.room, directory, self.listener)
         self.do(made.run(resume=resume))
         return made
 

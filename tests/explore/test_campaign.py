@@ -25,6 +25,7 @@ from scenarios.explore import command, results
 from scenarios.explore.campaign import CASES
 from scenarios.explore.command import Exploring, explore
 from scenarios.explore.model import Subject
+from scenarios.explore.progress import shown
 from scenarios.explore.rounds import KEEP_ALL
 from tests.explore.ground import CHEAP, KEYED, SMALL_BROKEN, UNKEYED, Ground, plan, told_by
 from tests.scenarios.watch import Watch
@@ -183,6 +184,7 @@ def whole_result(case: str) -> dict[str, object]:
 
 def test_a_budget_is_the_number_of_cases(ground: Ground, tmp_path: Path) -> None:
     assert ground.campaign(plan(KEYED, UNKEYED, budget=3), tmp_path).totals.cases == 3
+    assert ground.listener.levels == [("small/keyed, depth 1", 3), ("small/unkeyed, depth 1", 0)]
     assert len(told_by(tmp_path)) == 3
 
 
@@ -287,3 +289,31 @@ def known(whole: Path) -> Iterator[list[str]]:
 
 def test_cases_are_in_the_order_of_their_points(known: list[str]) -> None:
     assert known == [f"small/cheap/often:send.before#{number}" for number in range(1, 13)]
+
+
+class Terminal(io.StringIO):
+    """Somebody watches."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_tells_what_is_done_how_fast_and_what_is_left() -> None:
+    stream = Terminal()
+    with shown(stream) as progress:
+        progress.level("small/cheap, depth 1", 4)
+        progress._told = float("-inf")
+        progress.ended({"verdict": "violated"})
+    assert re.fullmatch(
+        r"\r\x1b\[Ksmall/cheap, depth 1: 1 of 4 cases, [\d.]+ a second, about \d+ s left, 1 not held\r\x1b\[K",
+        stream.getvalue(),
+    )
+
+
+def test_nobody_is_told_of_every_case_where_nobody_watches() -> None:
+    stream = io.StringIO()
+    with shown(stream) as progress:
+        progress.level("small/cheap, depth 1", 1000)
+        for _ in range(1000):
+            progress.ended({"verdict": "held"})
+    assert stream.getvalue() == ""
