@@ -1,15 +1,11 @@
 """What the tests of exploring share: subjects that are small or wrong on purpose, and a place to play them.
 
 `Ground` owns one supervisor with its houses for the whole session; campaigns and cases of the tests are played on it.
-`run.py` is started as a process of its own where the command line is the subject.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
 from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -156,16 +152,3 @@ def named(which: Subject, faults: str) -> Case:
 def told_by(directory: Path) -> dict[str, dict[str, Any]]:
     """The results in `directory` by the name of their case."""
     return {result["case"]: result for result in results.read(directory)}
-
-
-def run_py(*arguments: object, module: str = "run", **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run `run.py`, or the same with other subjects (`tests.explore.harness`), to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", module, *map(str, arguments)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=BOUND_SECONDS,
-        check=False,
-        env={**os.environ, **environment},
-    )

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import run
 from outbox import faults
 from outbox.errors import BadInput
 from scenarios.explore.command import find
 from scenarios.explore.derive import CUTS, WHOLE
 from scenarios.explore.model import RELAY, Case, Cut, Death, Pause, Subject, parse
 from scenarios.explore.subjects import SUBJECTS, wired
-from tests.explore.ground import run_py
 
 FEW = settings(max_examples=40)
 POINTS = sorted(faults.declared())
@@ -109,7 +109,8 @@ def test_what_names_no_case_is_refused_with_what_would(text: str, help_: str) ->
 
 
 @pytest.mark.parametrize("command", ["replay", "shrink"])
-def test_a_bad_name_is_bad_usage_and_leaves_nothing(command: str, tmp_path: Path) -> None:
-    done = run_py(command, "journal/keyed/nonsense", "--out", tmp_path / "out")
-    assert (done.returncode, done.stdout, "is no fault" in done.stderr) == (2, "", True)
+def test_a_bad_name_is_bad_usage_and_leaves_nothing(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.main([command, "journal/keyed/nonsense", "--out", str(tmp_path / "out")]) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, "'nonsense' is no fault" in printed.err) == ("", True)
     assert not (tmp_path / "out").exists()
