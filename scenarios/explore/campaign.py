@@ -119,7 +119,7 @@ class Campaign:
         for depth in range(1, self.plan.depth + 1):
             first, end = end, self._number
             cases = (
-                Deeper(subject, self.plan.mode, self._directory, first, end) if depth > 1 else [*FIRST[self.plan.mode](derived)]
+                Deeper(derived, self.plan.mode, self._directory, first, end) if depth > 1 else [*FIRST[self.plan.mode](derived)]
             )
             total = sum(1 for _ in cases)
             if self.plan.budget is not None:
