@@ -16,7 +16,7 @@ from scenarios.engine.supervisor import Supervisor
 from scenarios.errors import HarnessBug
 from scenarios.explore import results
 from scenarios.explore.campaign import CASES
-from scenarios.explore.levels import FIRST, PAUSES, WIRE
+from scenarios.explore.levels import FIRST, PAUSES, POINTS, WIRE, Deeper
 from scenarios.explore.model import Case, Cut, Reached, Role, Subject, deaths
 from scenarios.explore.rounds import KEEP_FAILED, Play, Played
 from scenarios.explore.subjects import SUBJECTS, wired
@@ -116,6 +116,21 @@ def test_a_second_death_strikes_in_the_recovery_and_states_that_were_met_are_not
     ]
     totals = campaign.totals
     assert (totals.cases, totals.held, totals.unknown, totals.pruned, totals.fired) == (6, 6, 0, 2, {"send.before"})
+
+
+def test_what_others_come_to_because_of_a_death_is_struck_in_its_round(ground: Ground, tmp_path: Path) -> None:
+    """The sender records an unknown outcome only where the receiver died under it."""
+    first = named(KEYED, "effect.append.torn#1")
+    played = ground.play(first, tmp_path / "first", observe=True, restart_servers=True)
+    with results.Results(tmp_path, 0) as written:
+        written.put(0, results.line(played, reached=True))
+    derived = ground.derive(KEYED, tmp_path / "base")
+    beside = [case for case in Deeper(derived, POINTS, tmp_path, 0, 1) if len(case.rounds) == 1]
+    stages = ("before", "torn", "written", "synced")
+    assert [str(case) for case in beside] == [f"{first}&outcome.append.{stage}#1" for stage in stages]
+    for case in beside[:2]:
+        again = ground.play(case, tmp_path / str(len(str(case))))
+        assert (again.verdict.outcome, {left.death for left in again.left}) == (HELD, set(case.faults))
 
 
 def test_deaths_beside_a_cut_are_each_tried_once(ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +253,8 @@ def test_new_interpreters_come_to_the_same_verdicts(ground: Ground, tmp_path: Pa
 
 
 def test_every_point_that_is_declared_is_reached_by_a_subject(ground: Ground, tmp_path: Path) -> None:
-    """Each point is a case at depth 1, or strikes in the recovery from a torn write or from an unknown outcome: at depth 2."""
+    """Each point is a case at depth 1, or at depth 2 one that a torn write or an unknown outcome leads to, in the recovery or
+    with another process in the same round."""
 
     def reached_in(case: Case) -> list[Reached]:
         played = ground.play(case, tmp_path / str(case).replace("/", "."), observe=True, restart_servers=True)
@@ -259,5 +275,5 @@ def test_every_point_that_is_declared_is_reached_by_a_subject(ground: Ground, tm
                     unknown.append(case)
     for case in (*torn.values(), *unknown):
         if missing:
-            missing -= {death.point for reached in reached_in(case)[1:] for death in deaths(reached)}
+            missing -= {death.point for reached in reached_in(case) for death in deaths(reached)}
     assert sorted(missing) == [], "no subject comes to these points"
