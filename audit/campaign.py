@@ -110,7 +110,7 @@ class Campaign:
     def _explore(self, subject: Subject, reached: list[Reached]) -> bool:
         """Hold the cases of a subject; False where their list is another than the one that was derived."""
         cases = campaign_derive.first_level(subject, self.plan["mode"], reached)
-        deeper = campaign_derive.Deeper(subject, self.plan["mode"])
+        deeper = campaign_derive.Deeper(subject, self.plan["mode"], reached)
         for depth in range(1, self.plan["depth"] + 1):
             first, setting = self.totals["cases"], Setting(self.plan, depth < self.plan["depth"])
             for case in cases:
@@ -118,8 +118,10 @@ class Campaign:
                     break
                 if not self._case(case, setting):
                     return False
+            for _ in cases:
+                pass  # beyond the budget nothing is played, and pruned all the same
             self.totals["pruned"] += deeper.pruned
-            deeper = campaign_derive.Deeper(subject, self.plan["mode"])
+            deeper = campaign_derive.Deeper(subject, self.plan["mode"], reached)
             cases = deeper.cases(self._parsed(first, self.totals["cases"]))
         return True
 

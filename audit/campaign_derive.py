@@ -2,8 +2,8 @@
 
 Level by level, in one order. The first level has a case for each process, point and occurrence (mode `points`), for each that
 can be stopped and overtaken (`pauses`), or for each cut of each connection (`wire`). A deeper level adds one death to each case
-of the level before, unless the last death of that case left a state that was met before: of the same process, with the same
-digest.
+of the level before: in the round behind it, or in its last round where others come to points only because of its single death.
+Not so if the last death of that case left a state that was met before: of the same process, with the same digest.
 """
 
 from __future__ import annotations
@@ -46,28 +46,41 @@ def _each(points: Reached) -> Iterator[tuple[str, str, int]]:
 class Deeper:
     """The cases of the next level, from the results of this one; `pruned` counts those that were not gone deeper into."""
 
-    def __init__(self, subject: Subject, mode: str) -> None:
+    def __init__(self, subject: Subject, mode: str, usual: list[Reached]) -> None:
         self.pruned = 0
-        self._subject, self._mode = subject, mode
+        self._subject, self._mode, self._usual = subject, mode, usual
         self._met: set[tuple[str, str]] = set()
 
     def cases(self, results: Iterable[dict[str, Any]]) -> Iterator[Case]:
-        """One by one, so that a budget ends the reading as well."""
+        """One by one, as they are asked for."""
         for result in results:
             case = parse(result["case"], self._subject)
             if case is None:
                 continue
-            same = self._mode == WIRE
-            at = 0 if same else len(case.rounds)
-            reached = result["reached"][at : at + 1]
-            if not reached or (not same and not self._new(result)):
-                continue
-            for process, point, occurrence in _each(reached[0]):
-                fault = Fault(DEATH, process, point, occurrence)
-                if not same:
-                    yield Case(self._subject, [*case.rounds, [fault]])
-                elif process not in case.struck:  # nobody dies twice in one round
-                    yield Case(self._subject, [[*case.rounds[0], fault]])
+            if self._mode == WIRE:
+                yield from self._beside(case, result["reached"])
+            elif len(result["reached"]) > len(case.rounds) and self._new(result):
+                yield from self._behind(case, result["reached"])
+
+    def _beside(self, case: Case, reached: list[Reached]) -> Iterator[Case]:
+        """A death in the round of the cut: of a process behind all that die there already, so that each set comes once."""
+        order = [role["process"] for role in self._subject.roles]
+        last = max([order.index(process) for process in case.struck], default=-1)
+        for process, point, occurrence in _each(reached[0]) if reached else ():
+            if order.index(process) > last:
+                yield Case(self._subject, [[*case.rounds[0], Fault(DEATH, process, point, occurrence)]])
+
+    def _behind(self, case: Case, reached: list[Reached]) -> Iterator[Case]:
+        """A death in the round behind; and, beside a single death, of others where they come only because of it."""
+        at = len(case.rounds)
+        for process, point, occurrence in _each(reached[at]):
+            yield Case(self._subject, [*case.rounds, [Fault(DEATH, process, point, occurrence)]])
+        if len(case.faults()) != 1:
+            return
+        usual = self._usual[at - 1] if at <= len(self._usual) else {}
+        for process, point, occurrence in _each(reached[at - 1]):
+            if process not in case.struck and occurrence > usual.get(process, {}).get(point, 0):
+                yield Case(self._subject, [*case.rounds[:-1], [*case.rounds[-1], Fault(DEATH, process, point, occurrence)]])
 
     def _new(self, result: dict[str, Any]) -> bool:
         if not result["deaths"]:

@@ -51,13 +51,13 @@ def declared() -> list[str]:
 
 
 SUBJECTS: dict[str, str] = {
-    "journal/keyed": "fa82aaba587ac36ddc0b544043479959e15c55a3e5c7bba19269fec7774080b0",
-    "journal/unkeyed": "13e296d4241ec9187f4c3b72225a14d851c1a0467f0ae70061deb0de972bc777",
-    "journal/capacity": "77b2ea66587e85f01af20049ed7ba3b018e1e33bfb97e983d988ba6829deeca7",
-    "journal/status-query": "82f7098c176008bddc8e0ba3259b9cb467ca8ba61a460005764ea53a9a75c9ef",
-    "dispatch/keyed": "63bec490d8fb7a2fd78fbfc83d96a2ea775de06326c7cfae6a12c71775d10bc7",
-    "dispatch/unkeyed": "beaaa853f4d4415c0370065d2931d9d1c755179d06001655e4af9ad397359ff5",
-    "dispatch-ack/keyed": "8f97fa4df3eb07f8fe6565ead7a8554297b4aedd266bab33527bf19d90338032",
-    "dispatch-operator/keyed": "d7b025bbcc4773c1af8ef2034b02111135a3e16f76db53197a38b2a7ca79463c",
+    "journal/keyed": "b2d8074165e8638b368c3dc238b4cfd8ba58a92c5cbe2029042b867ca72762b7",
+    "journal/unkeyed": "205288e11a47f45b36d6aea239f5c1314c0e313ebb00da02d07910045d83b92e",
+    "journal/capacity": "af578811e933c40c20e6fa5a41f73460f3cdc413941a2c19e2929687c7293381",
+    "journal/status-query": "9b43455cdd232200c169ab06559e13cca95ce16da5f178b95b66b93b090a5dde",
+    "dispatch/keyed": "09f2bdd439cd3bfce7b9e7e6c9dcafe7bc676794f8a58f261d22ad8a1c9c8046",
+    "dispatch/unkeyed": "070c9bc00c19564764f5682f925475782614a1d4ab5edc080c2b6d9a651e8bae",
+    "dispatch-ack/keyed": "f6bea9f27d4bfc2f643afc0bc3653af4ecfd13e845fee2db52eb8a8f1b73529d",
+    "dispatch-operator/keyed": "5d1e1fc1d3c41d56765fb58640c927ab70d3c1a2b22f270154cd835de0755138",
 }
 """The SHA-256 of each subject's object, in canonical form. `python -m tests.audit.campaigns` prints them."""

@@ -47,9 +47,13 @@ class Stage:
 
     async def close(self) -> None:
         """Give the ports back and remove the database. No process may use it any more."""
-        self._ports.close()
+        self.leave()
         if self._opened is not None:
             await self._opened.close()
+
+    def leave(self) -> None:
+        """Give the ports back; the database stays where it is."""
+        self._ports.close()
 
     async def arguments(self, program: Program) -> tuple[tuple[str, ...], dict[str, str]]:
         """The program's arguments with every name in braces put in, and what each of these names stands for."""

@@ -20,23 +20,26 @@ from scenarios.engine.directories import fresh_directory, machine_faults
 from scenarios.engine.interrupts import stoppable
 from scenarios.engine.provenance import provenance
 from scenarios.engine.sources import source_hashes
-from scenarios.engine.stores import store
+from scenarios.engine.stores import Store, store
 from scenarios.engine.study import ROOT
 from scenarios.engine.supervisor import Supervisor
 from scenarios.errors import EvidenceIncomplete, Interrupted
 from scenarios.explore import archive, results
-from scenarios.explore.campaign import CASES, POINTS, Campaign, Plan
+from scenarios.explore.campaign import CASES, Campaign, Plan
+from scenarios.explore.levels import POINTS
 from scenarios.explore.model import Case, Subject, parse
 from scenarios.explore.progress import shown
 from scenarios.explore.rounds import KEEP_ALL, Play, Room
 from scenarios.explore.story import kept_line, replay_line
 from scenarios.explore.subjects import SUBJECTS, wired
+from scenarios.explore.tenants import MODULE as HOUSE
 from scenarios.explore.tenants import Houses
 from scenarios.explore.verdicts import HELD, UNKNOWN, VIOLATED
 from scenarios.model import SQLITE
 
 T = TypeVar("T")
 MOST_TOLD = 10
+GO_ON = "go on with --resume, or begin again in a new directory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +64,19 @@ def choose(patterns: Sequence[str], subjects: Sequence[Subject] = SUBJECTS) -> t
 
 def explore(asked: Exploring, stream: TextIO) -> int:
     """Run a campaign, or go on with it. Prints what a person wants to know; returns the exit code."""
+    place = store(asked.store)
     told_plan = archive.plan_data(asked.plan, asked.store)
     if asked.resume:
         _same_plan(asked.out, told_plan)
     else:
         fresh_directory(asked.out, CASES)
-        (asked.out / archive.PLAN).write_text(json.dumps(told_plan, indent=1) + "\n", encoding="ascii")
+    with machine_faults(asked.out, go_on=GO_ON):
+        if not asked.resume:
+            (asked.out / archive.PLAN).write_text(json.dumps(told_plan, indent=1) + "\n", encoding="ascii")
+        return _explore(asked, place, told_plan, stream)
+
+
+def _explore(asked: Exploring, databases: Store, told_plan: dict[str, Any], stream: TextIO) -> int:
     sources, facts = source_hashes(ROOT), provenance(ROOT, asked.out)
     started_at, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     with shown(stream) as progress:
@@ -74,11 +84,11 @@ def explore(asked: Exploring, stream: TextIO) -> int:
         async def work(supervisor: Supervisor, place: Any) -> Campaign:
             async with Houses(supervisor, ROOT, asked.plan.jobs) as houses:
                 room = Room(supervisor, place, houses=houses)
-                campaign = Campaign(asked.plan, room, asked.out.resolve(), progress.ended)
+                campaign = Campaign(asked.plan, room, asked.out.resolve(), progress)
                 await campaign.run(resume=asked.resume)
             return campaign
 
-        campaign = _staged(work, asked.spawn, asked.store, asked.out)
+        campaign = _staged(work, _Stage(asked.out, asked.spawn, databases, asked.plan.subjects))
     wall_seconds = time.monotonic() - began
     if source_hashes(ROOT) != sources:
         raise EvidenceIncomplete(f"the sources in {ROOT} changed while the campaign ran; begin a new one")
@@ -146,7 +156,7 @@ def find(text: str) -> Case:
 
 def replay(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
     """Run one case again into the new directory `out` and tell its story; the exit code is its verdict's."""
-    case = find(text)
+    case, databases = find(text), store(store_name)
     fresh_directory(out, CASES)
 
     async def work(supervisor: Supervisor, place: Any) -> dict[str, Any]:
@@ -156,14 +166,14 @@ def replay(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
             out.resolve() / "case",
         )
 
-    result = _staged(work, spawn, store_name, out)
+    result = _staged(work, _Stage(out, spawn, databases, (case.subject,)))
     print(f"{kept_line(result)}\nfiles: {out / 'case'}")
     return {HELD: 0, VIOLATED: 1, UNKNOWN: 3}[result["verdict"]]
 
 
 def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
     """Find the fewest faults of a failing case that still fail, in new folders below `out`."""
-    case = find(text)
+    case, databases = find(text), store(store_name)
     fresh_directory(out, CASES)
 
     async def work(supervisor: Supervisor, place: Any) -> dict[str, Any]:
@@ -182,7 +192,7 @@ def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
                     break
         return smallest
 
-    result = _staged(work, spawn, store_name, out)
+    result = _staged(work, _Stage(out, spawn, databases, (case.subject,)))
     if result["verdict"] != VIOLATED:
         print(f"{kept_line(result)}\nthere is nothing to shrink: the case does not fail")
         return 0 if result["verdict"] == HELD else 3
@@ -191,29 +201,50 @@ def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
 
 
 def _smaller(case: Case) -> list[Case]:
-    """The same case with one fault less, each once. A round that becomes empty falls away."""
-    found = []
+    """The same case with one fault less, each once. A round that becomes empty falls away, or else stays as an empty one,
+    where a later round strikes what only a second round comes to."""
+    found: dict[str, Case] = {}
     for at, struck in enumerate(case.rounds):
         for which in range(len(struck)):
             left = (*struck[:which], *struck[which + 1 :])
-            rounds = (*case.rounds[:at], *((left,) if left else ()), *case.rounds[at + 1 :])
-            if rounds:
-                found.append(replace(case, rounds=rounds))
-    return found
+            for there in ((left,),) if left else ((), ((),)):
+                rounds = [*case.rounds[:at], *there, *case.rounds[at + 1 :]]
+                while rounds and not rounds[-1]:
+                    rounds.pop()
+                smaller = replace(case, rounds=tuple(rounds))
+                if rounds:
+                    found[str(smaller)] = smaller
+    return list(found.values())
 
 
 async def _play(case: Case, room: Room, directory: Path) -> dict[str, Any]:
     return results.line(await Play(case, room, directory).run(), reached=False)
 
 
-def _staged(work: Callable[[Supervisor, Any], Awaitable[T]], spawn: str, store_name: str, out: Path) -> T:
+def _modules(subjects: Sequence[Subject]) -> tuple[str, ...]:
+    """What the spawner has to have loaded, and no more: a fork is the cheaper, the smaller its parent is."""
+    programs = [program for subject in subjects for program in (*(role.program for role in subject.roles), subject.plant)]
+    return tuple(dict.fromkeys([*(program.module for program in programs), HOUSE, "scenarios.relay"]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """Where and with what something is run."""
+
+    out: Path
+    spawn: str
+    store: Store
+    subjects: tuple[Subject, ...]
+
+
+def _staged(work: Callable[[Supervisor, Any], Awaitable[T]], stage: _Stage) -> T:
     """Run `work` with a supervisor and databases, until it ends or is interrupted."""
-    place = store(store_name)
+    place, out = stage.store, stage.out
 
     async def run() -> T:
         with stoppable() as stopped_by:
             try:
-                async with place, Supervisor(ROOT, spawn) as supervisor:
+                async with place, Supervisor(ROOT, stage.spawn, _modules(stage.subjects)) as supervisor:
                     return await work(supervisor, place)
             except asyncio.CancelledError:
                 raise Interrupted(
@@ -221,5 +252,5 @@ def _staged(work: Callable[[Supervisor, Any], Awaitable[T]], spawn: str, store_n
                     "processes were ended. A campaign goes on with --resume"
                 ) from None
 
-    with machine_faults(out, go_on="go on with --resume, or begin again in a new directory"):
+    with machine_faults(out, go_on=GO_ON):
         return asyncio.run(run())

@@ -7,11 +7,14 @@ stable text: `journal/keyed/receipt.append.torn#1+history.append.before#1` is a 
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from outbox import faults
 from outbox.errors import BadInput
+from scenarios import wire
 from scenarios.explore.state import Place, State
 from scenarios.model import Program
 
@@ -194,34 +197,55 @@ _CUT = re.compile(r"wire:(?P<fault>[a-z-]+(?::[a-z0-9-]+)?)#(?P<number>[1-9]\d{0
 
 
 def parse(text: str, subjects: Sequence[Subject]) -> Case:
-    """The case of this name. Raises BadInput for another form, and for a subject or process that does not exist."""
-    name, _, faults = text.rpartition("/")
+    """The case of this name. Raises BadInput for another form, for what does not exist, and for what cannot be played."""
+    try:
+        return _case(text, subjects)
+    except BadInput as error:
+        raise BadInput(f"{text!r} names no case: {error}") from None
+
+
+def _case(text: str, subjects: Sequence[Subject]) -> Case:
+    name, _, told = text.rpartition("/")
     subject = next((each for each in subjects if each.name == name), None)
     if subject is None:
-        known = ", ".join(each.name for each in subjects)
-        raise BadInput(f"{text!r} names no case: there is no subject {name!r}; there are: {known}")
-    if faults == NONE:
+        raise BadInput(f"there is no subject {name!r}; there are: {', '.join(each.name for each in subjects)}")
+    if told == NONE:
         return Case(subject)
-    rounds = (
-        () if part == NONE else tuple(_fault(each, subject, text) for each in part.split("&")) for part in faults.split("+")
-    )
-    return Case(subject, tuple(rounds))
+    rounds = tuple(() if part == NONE else tuple(_fault(each, subject) for each in part.split("&")) for part in told.split("+"))
+    for struck in rounds:
+        _can_come(struck)
+    if not rounds[-1]:
+        raise BadInput(f"its last round is {NONE!r}; rounds without faults follow by themselves")
+    return Case(subject, rounds)
 
 
-def _fault(text: str, subject: Subject, whole: str) -> Fault:
+def _can_come(struck: Sequence[Fault]) -> None:
+    """Refuse a round in which one process or one connection is struck twice: the second fault could not come."""
+    found = Counter(f"connection {each.connection}" if isinstance(each, Cut) else each.process for each in struck)
+    for what, count in found.items():
+        if count > 1:
+            raise BadInput(f"{what} is struck twice in one round; begin the next round with +")
+
+
+def _fault(text: str, subject: Subject) -> Fault:
     if (match := _CUT.fullmatch(text)) is not None:
         subject.role(RELAY)
-        return Cut(match["fault"], int(match["number"]))
+        cut = Cut(match["fault"], int(match["number"]))
+        wire.parse(cut.argument)
+        return cut
     match = _AT_POINT.fullmatch(text)
     process = match and (match["process"] or subject.owner(match["point"]))
     if match is None or process is None:
         raise BadInput(
-            f"{whole!r} names no case: {text!r} is no fault; expected POINT#N, PROCESS:POINT#N, pause:POINT#N or "
-            "wire:FAULT#N, as a campaign prints it"
+            f"{text!r} is no fault; expected POINT#N, PROCESS:POINT#N, pause:POINT#N or wire:FAULT#N, as a campaign prints it"
         )
-    subject.role(process)
-    kind = Pause if match["pause"] else Death
-    return kind(process, match["point"], int(match["number"]))
+    role, number = subject.role(process), int(match["number"])
+    faults.parse(f"{match['point']}#{number}", "POINT#N")
+    if not match["pause"]:
+        return Death(process, match["point"], number)
+    if role.server or not role.stoppable:
+        raise BadInput(f"{process} cannot be stopped in {subject.name}: nobody could overtake it")
+    return Pause(process, match["point"], number)
 
 
 # What the processes of one round reached: process, in the subject's order, to point to count.

@@ -24,8 +24,10 @@ async def prepare(subject: Subject, room: Room, directory: Path) -> None:
     directory.mkdir(parents=True)
     scenario = Scenario("explore", f"{subject.name}/prepared", "", "", (), Counts(0, 0, 0, 0))
     stage = Stage(scenario, room.supervisor, directory, room.bounds, room.store)
-    for role in subject.roles:
-        if role.once:
-            process = await stage.launch(1, at_round(role.program, subject, 1), {})
-            await stage.expect(process, role.done)
-    # Not closed: a database is part of what is prepared. Nothing else is held, as no server was started.
+    try:
+        for role in subject.roles:
+            if role.once:
+                process = await stage.launch(1, at_round(role.program, subject, 1), {})
+                await stage.expect(process, role.done)
+    finally:
+        stage.leave()  # the database is part of what is prepared

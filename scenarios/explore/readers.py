@@ -38,7 +38,9 @@ def read_journals(place: Place) -> State:
     contents = _contents(root)
     return State(
         digest=digest_of(contents),
-        effects=_effects(effects, {each["data"]["fingerprint"]: each["id"] for each in intentions.of_type("intention")}),
+        effects=_effects(
+            effects, {str(each["data"].get("fingerprint")): each["id"] for each in intentions.of_type("intention")}
+        ),
         receipts=counted(record["id"] for record in receipts.of_type("receipt")),
         history=counted(record["id"] for record in history.of_type("history")),
         arrivals=len(arrivals.of_type("arrival")),
@@ -140,9 +142,10 @@ def _contents(root: Path) -> dict[str, bytes]:
 
 
 def _effects(effects: Lines, by_fingerprint: Mapping[str, str]) -> dict[str, int]:
-    """Effects by operation: whose body it was, whatever key came with it, and else whose key."""
-    data = [record["data"] for record in effects.of_type("effect")]
-    return counted(by_fingerprint.get(each["fingerprint"]) or each["key"] or each["fingerprint"] for each in data)
+    """Effects by operation: whose body it was, whatever key came with it, and else whose key. An effect that tells neither
+    is one all the same, of nobody's operation."""
+    told = ((record, record["data"].get("fingerprint"), record["data"].get("key")) for record in effects.of_type("effect"))
+    return counted(by_fingerprint.get(str(body)) or str(key or body or record["id"]) for record, body, key in told)
 
 
 def _told(sender: Mapping[str, int], effects: Lines, arrivals: Lines, files: list[Lines]) -> str:

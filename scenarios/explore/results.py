@@ -15,6 +15,7 @@ from outbox.errors import BadInput
 from scenarios.explore.rounds import Played
 
 RESULTS = "results.jsonl"
+MEMBERS = {"case", "verdict", "kinds", "violations", "doubts", "deaths", "counts", "rounds", "processes"}
 
 
 def line(played: Played, *, reached: bool) -> dict[str, Any]:
@@ -79,14 +80,11 @@ class Results:
 
 
 def repair(directory: Path) -> int:
-    """Cut off a last line that is torn; how many results there are. Raises BadInput where there is no file of them."""
+    """Cut off a last line that is torn; how many results there are. A campaign that died before its first has none."""
     path = directory / RESULTS
-    try:
-        file = path.open("r+b")
-    except FileNotFoundError:
-        raise BadInput(f"{directory} holds no campaign that could go on: there is no {RESULTS}") from None
+    path.touch()
     count = end = 0
-    with file:
+    with path.open("r+b") as file:
         for text in file:
             if text.endswith(b"\n"):
                 count, end = count + 1, end + len(text)
@@ -100,6 +98,9 @@ def read(directory: Path, first: int = 0, end: int | None = None) -> Iterator[di
     with path.open("rb") as file:
         for number, text in enumerate(islice(file, first, end), first + 1):
             try:
-                yield json.loads(text)
-            except ValueError as error:
+                result = json.loads(text)
+            except (ValueError, RecursionError) as error:
                 raise BadInput(f"{path}, line {number}: it is no result: {error}; begin a new campaign") from error
+            if not isinstance(result, dict) or not result.keys() >= MEMBERS:
+                raise BadInput(f"{path}, line {number}: it is no result, its members are others; begin a new campaign")
+            yield result

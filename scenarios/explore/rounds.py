@@ -5,9 +5,11 @@ it does then. Rounds are bounded; what is unfinished after the last one is stuck
 processes left, and from nothing else.
 """
 
+import contextlib
 import shutil
 import signal
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -101,18 +103,25 @@ class Play:
         servers = Servers(self._launcher, house, restart=self._room.restart_servers)
         finished = False
         try:
-            try:
+            with self._doubting():
                 finished = await self._rounds(servers)
-            except StepFailed as sentence:
-                self._doubts.append(f"round {self._round}: {sentence}")
-            await servers.close()
-            await self._end_all()
+            with self._doubting():
+                await servers.close()
+                await self._end_all()
             self._played.state = state = await self._state()
             self._played.verdict = judge(self._case, state, finished=finished, doubts=self._doubts)
             await self._keep()
         finally:
             await self._stage.close()
         return self._played
+
+    @contextlib.contextmanager
+    def _doubting(self) -> Iterator[None]:
+        """What goes otherwise than it may is a doubt about this case, and no other's business."""
+        try:
+            yield
+        except StepFailed as sentence:
+            self._doubts.append(f"round {self._round}: {sentence}")
 
     async def _keep(self) -> None:
         """Leave what an audit needs of this case, or nothing."""

@@ -14,6 +14,7 @@ from typing import Any
 
 OPENING = b'{"sha256":"'
 _REST_AT = len(OPENING) + 64 + 2
+_SHAPE = {"type": str, "id": str, "data": dict}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +76,9 @@ def _record(line: bytes) -> Mapping[str, Any] | None:
         return None
     try:
         record: Mapping[str, Any] = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return record
+    return record if all(isinstance(record.get(name), kind) for name, kind in _SHAPE.items()) else None
 
 
 def _sha256(content: bytes) -> str:

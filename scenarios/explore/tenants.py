@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from scenarios.engine.stage import StepFailed
 from scenarios.engine.supervisor import Child, Launch, Supervisor
 from scenarios.errors import HarnessBug
 
@@ -24,21 +25,32 @@ class House:
         self._child, self._reader, self._writer = child, reader, writer
 
     async def open(self, arguments: Sequence[str]) -> int:
-        """Open a receiver and return its port. Raises HarnessBug where it cannot be opened."""
-        port: int = (await self._ask({"open": list(arguments)}))["open"]
+        """Open a receiver and return its port. Raises StepFailed where the receiver refuses, as it would alone."""
+        answer = await self._ask({"open": list(arguments)})
+        if "error" in answer:
+            raise StepFailed(f"a receiver was to be opened, and refused: {answer['error']}")
+        port: int = answer["open"]
         return port
 
     async def close(self, port: int) -> None:
         """Close the receiver on this port; what it had in progress is finished then."""
-        await self._ask({"close": port})
+        answer = await self._ask({"close": port})
+        if "error" in answer:
+            raise StepFailed(f"a receiver was to be closed, and failed: {answer['error']}")
 
     async def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        self._writer.write(json.dumps(question).encode() + b"\n")
-        async with asyncio.timeout(ANSWER_SECONDS):
-            line = await self._reader.readline()
-        answer: dict[str, Any] = json.loads(line) if line else {"error": "the house has ended"}
-        if "error" in answer:
-            raise HarnessBug(f"the house of receivers: {answer['error']}; it said: {self._child.stderr.text().strip()}")
+        """The answer of the house. Raises HarnessBug where there is none."""
+        try:
+            self._writer.write(json.dumps(question).encode() + b"\n")
+            async with asyncio.timeout(ANSWER_SECONDS):
+                line = await self._reader.readline()
+        except TimeoutError:
+            raise HarnessBug(f"the house of receivers gave no answer within {ANSWER_SECONDS:g} s to {question}") from None
+        except OSError:
+            line = b""
+        if not line:
+            raise HarnessBug(f"the house of receivers has ended; it said: {self._child.stderr.text().strip() or 'nothing'}")
+        answer: dict[str, Any] = json.loads(line)
         return answer
 
     def leave(self) -> None:
