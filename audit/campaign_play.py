@@ -27,15 +27,18 @@ if TYPE_CHECKING:
 
 DOCUMENT: Shape = {"format": exactly("halt23.processes"), "format_version": exactly(1), "processes": LIST}
 READY = "READY 127.0.0.1:"
+DATABASES = {"sqlite": "state/dispatch.db", "postgres": "postgresql://postgres@127.0.0.1:"}
+"""How what stands for `{db}` begins on each store."""
 
 
 class Setting:
     """How the cases of a level are played: `observed`, every round with new servers, on which store, with files prepared."""
 
-    __slots__ = ("observed", "prepares", "restarts")
+    __slots__ = ("database", "observed", "prepares", "restarts")
 
     def __init__(self, plan: dict[str, Any], observed: bool, baseline: bool = False) -> None:
         self.observed = observed
+        self.database = DATABASES.get(plan["store"], "")
         self.restarts = plan["depth"] > 1 and plan["mode"] != WIRE
         self.prepares = not baseline and plan["store"] in (None, "sqlite")
 
@@ -247,6 +250,8 @@ class Play:
         if list(record["substitutions"]) != list(dict.fromkeys(texts)):
             self._wrong(record, f"has other substitutions than its command has: {show(texts)}")
         for name, value in record["substitutions"].items():
+            if name == "db" and not value.startswith(self.setting.database or "?"):
+                self._wrong(record, f"has the database {show(value)}, but the plan has another store")
             if name != "db" and not (value.isdigit() and len(value) == 5 and int(value) < 65536):
                 self._wrong(record, f"has the substitution {show(value)} for {name}, which is no port of five digits")
             if self._ports.setdefault(name, value) != value:
