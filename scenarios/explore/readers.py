@@ -81,8 +81,10 @@ def _from_sqlite(path: str) -> Tables:
 
 def _from_postgres(url: str) -> Tables:
     import psycopg  # noqa: PLC0415 - an extra that most runs do without
+    from psycopg.types.json import set_json_loads  # noqa: PLC0415 - as above
 
     with psycopg.connect(url) as connection:
+        set_json_loads(lambda stored: stored if isinstance(stored, str) else stored.decode(), connection)  # as it is stored
         known = {name for (name,) in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")}
         return _tables(connection, known)
 
