@@ -86,7 +86,9 @@ def audit_archive(path: str, root: str | Checkout, keep: bool = False) -> Report
     checkout = Checkout(root) if isinstance(root, str) else root
     findings = Findings()
     if not os.path.lexists(os.path.join(path, MANIFEST)):
-        findings.add(MANIFEST, "", "is missing: the run was interrupted, or the archive is not whole")
+        campaign = os.path.lexists(os.path.join(path, "plan.json"))
+        on = "; a campaign goes on with run.py explore --resume" if campaign else ""
+        findings.add(MANIFEST, "", f"is missing: the run was interrupted, or the archive is not whole{on}")
         return Report(path, UNKNOWN, findings, {}, 0)
     if is_campaign(path):
         from audit.campaign import audit_campaign  # noqa: PLC0415 (not needed for a study)

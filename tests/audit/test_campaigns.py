@@ -112,6 +112,7 @@ def test_a_campaign_without_a_manifest_is_unknown_beside_archives_too(campaigns:
     done = command(str(tmp_path / "evidence"))
     assert done.returncode == 3, done.stdout
     assert "UNKNOWN" in done.stdout
+    assert "--resume" in done.stdout
 
 
 def test_the_command_tells_a_campaign_in_text_json_and_at_length(campaigns: dict[str, Path], frozen: Path) -> None:
