@@ -6,8 +6,8 @@
 --explain adds what was checked, and what the verdict means and does not mean. --compare says whether two archives are equal in
 everything but the volatile fields: exit code 0 equal, 1 different (`compare` documents it).
 
-DIR is one archive, a study or a campaign, or a folder of them at any depth. Exit codes: 0 PASS, 1 FAIL, 2 bad usage or nothing to
-read, 3 UNKNOWN (an interrupted run). Over several archives a FAIL outweighs unreadable input, that an UNKNOWN, that a PASS.
+DIR is one archive, a study or a campaign, or a folder of them at any depth. Exit codes: 0 PASS, 1 FAIL, 2 bad usage or nothing
+to read, 3 UNKNOWN (an interrupted run). Over several archives a FAIL outweighs unreadable input, that an UNKNOWN, that a PASS.
 Everything is printed in ASCII and at once, at the end.
 """
 
