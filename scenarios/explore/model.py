@@ -41,17 +41,23 @@ class Role:
 @dataclass(frozen=True, slots=True)
 class Allowed:
     """How many effects one operation may have in a correct system: `each_fault` more for every fault of the case, `each_copy`
-    for every request that the network doubles."""
+    for every request that the network doubles.
+
+    `receipts` is the most that one operation may have: one, except where a success is no end because an acknowledgement is waited
+    for. `may_end` are the statuses in which the sender may give an operation up and say so: `expired` where it has a deadline,
+    `dead_letter` where the faults of a case may take all of its attempts.
+    """
 
     least: int = 1
     most: int = 1
     each_fault: int = 0
     each_copy: int = 0
+    receipts: int = 1
+    may_end: tuple[str, ...] = ()
 
     def up_to(self, case: "Case") -> int:
         """The most that one operation may have in this case."""
-        copies = sum(isinstance(fault, Cut) and fault.fault == COPY for fault in case.faults)
-        return self.most + self.each_fault * len(case.faults) + self.each_copy * copies
+        return self.most + self.each_fault * len(case.faults) + self.each_copy * case.copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +138,11 @@ class Case:
     def faults(self) -> tuple[Fault, ...]:
         """All of them, in order."""
         return tuple(chain.from_iterable(self.rounds))
+
+    @property
+    def copies(self) -> int:
+        """How many requests the network doubles."""
+        return sum(isinstance(fault, Cut) and fault.fault == COPY for fault in self.faults)
 
     def __str__(self) -> str:
         rounds = ("&".join(self._text(fault) for fault in each) for each in self.rounds)
