@@ -39,47 +39,47 @@ KINDS: Mapping[str, type[Kind]] = {
 }
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
     defaults = Options()
-    parser = argparse.ArgumentParser(
+    made = argparse.ArgumentParser(
         prog="python -m receivers", description="Serve POST /operations and GET /effects on 127.0.0.1."
     )
-    parser.add_argument("kind", choices=KINDS)
-    parser.add_argument("--dir", type=Path, required=True, help="the receiver's directory; created if absent")
-    parser.add_argument("--port", type=int, default=0, help="0, the default, takes a free port")
-    parser.add_argument(
+    made.add_argument("kind", choices=KINDS)
+    made.add_argument("--dir", type=Path, required=True, help="the receiver's directory; created if absent")
+    made.add_argument("--port", type=int, default=0, help="0, the default, takes a free port")
+    made.add_argument(
         "--conflict-status", type=int, choices=(409, 422), default=defaults.conflict_status, help="answer to other bytes"
     )
-    parser.add_argument("--in-flight", choices=("wait", "reject"), default=defaults.in_flight, help="for duplicates meanwhile")
-    parser.add_argument("--capacity", type=int, default=defaults.capacity, metavar="KEYS", help="of a capacity kind")
-    parser.add_argument("--retention-seconds", type=float, default=defaults.retention_seconds, help="of a forgetful kind")
-    parser.add_argument("--clock", type=Path, metavar="FILE", help="holds the time in seconds, for a forgetful receiver")
-    parser.add_argument("--gate", type=int, default=0, metavar="N", help="hold the first N requests until all are there")
-    parser.add_argument(
-        "--work-until", type=int, default=0, metavar="N", help="performing an effect takes until N requests came"
-    )
-    return parser
+    made.add_argument("--in-flight", choices=("wait", "reject"), default=defaults.in_flight, help="for duplicates meanwhile")
+    made.add_argument("--capacity", type=int, default=defaults.capacity, metavar="KEYS", help="of a capacity kind")
+    made.add_argument("--retention-seconds", type=float, default=defaults.retention_seconds, help="of a forgetful kind")
+    made.add_argument("--clock", type=Path, metavar="FILE", help="holds the time in seconds, for a forgetful receiver")
+    made.add_argument("--gate", type=int, default=0, metavar="N", help="hold the first N requests until all are there")
+    made.add_argument("--work-until", type=int, default=0, metavar="N", help="performing an effect takes until N requests came")
+    return made
 
 
-def _options(arguments: argparse.Namespace) -> Options:
+def options(arguments: argparse.Namespace) -> Options:
+    """The options among the arguments. Raises BadInput."""
     names = ("conflict_status", "in_flight", "capacity", "retention_seconds", "clock", "gate", "work_until")
-    options = Options(**{name: getattr(arguments, name) for name in names})
+    made = Options(**{name: getattr(arguments, name) for name in names})
     if not 0 <= arguments.port <= 65535:
         raise BadInput(f"--port {arguments.port}: expected 0 to 65535")
-    if not 0 <= options.retention_seconds < float("inf"):
-        raise BadInput(f"--retention-seconds {options.retention_seconds}: expected a number that is not negative")
-    if options.capacity < 1 or options.gate < 0 or options.work_until < 0:
+    if not 0 <= made.retention_seconds < float("inf"):
+        raise BadInput(f"--retention-seconds {made.retention_seconds}: expected a number that is not negative")
+    if made.capacity < 1 or made.gate < 0 or made.work_until < 0:
         raise BadInput("--capacity must be positive, --gate and --work-until not negative")
-    return options
+    return made
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Process entry; see the module for the exit codes."""
-    arguments = _parser().parse_args(argv)
+    arguments = parser().parse_args(argv)
 
     def serve() -> int:
         faults.arm_from_environment()
-        asyncio.run(run(arguments.dir, arguments.port, KINDS[arguments.kind], _options(arguments)))
+        asyncio.run(run(arguments.dir, arguments.port, KINDS[arguments.kind], options(arguments)))
         return 0
 
     return reported("receiver", serve)

@@ -13,6 +13,7 @@ import contextlib
 import signal
 import socket
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from aiohttp import web
@@ -203,12 +204,13 @@ def listen(port: int) -> socket.socket:
     return listener
 
 
-async def run(directory: Path, port: int, kind: type[Kind], options: Options) -> None:
-    """Serve until SIGTERM or SIGINT. Raises BadInput, LockHeld, DamagedJournal and MachineRefused before the READY line."""
+@contextlib.asynccontextmanager
+async def serving(directory: Path, port: int, kind: type[Kind], options: Options) -> AsyncIterator[socket.socket]:
+    """A receiver that serves as long as this lasts; yields its listening socket, and then finishes what is in progress.
+
+    Raises BadInput, LockHeld, DamagedJournal and MachineRefused.
+    """
     kind.check(options)
-    stopped = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     listener = listen(port)
     try:
         server = Server(directory, kind, options)
@@ -229,11 +231,20 @@ async def run(directory: Path, port: int, kind: type[Kind], options: Options) ->
     try:
         site = web.SockSite(runner, listener)
         await site.start()
-        tell_ready(listener)
-        await stopped.wait()
+        yield listener
         # The library takes no more bytes of a body once it shuts down: requests in progress are waited for before.
         await site.stop()
         await server.finish(SHUTDOWN_SECONDS)
     finally:
         await runner.cleanup()
         server.close()
+
+
+async def run(directory: Path, port: int, kind: type[Kind], options: Options) -> None:
+    """Serve until SIGTERM or SIGINT. Raises as `serving` does, before the READY line."""
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    async with serving(directory, port, kind, options) as listener:
+        tell_ready(listener)
+        await stopped.wait()

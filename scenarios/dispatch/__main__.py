@@ -30,6 +30,7 @@ from outbox.dispatch.cli import Harmless
 from outbox.dispatch.clock import Clock
 from outbox.dispatch.command import DELIVER_TO
 from outbox.dispatch.delivery import deliver
+from outbox.dispatch.store import BUSY_TIMEOUT_SECONDS
 from outbox.errors import BadInput, MachineRefused, reported
 from scenarios.dispatch.names import Names, names
 from scenarios.dispatch.recorded import RecordedBooks
@@ -128,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     def add(name: str, text: str) -> argparse.ArgumentParser:
         command = commands.add_parser(name, description=text)
         command.add_argument("--db", required=True, metavar="URL", help="as for python -m outbox.dispatch")
+        command.add_argument("--busy-timeout-seconds", type=float, default=BUSY_TIMEOUT_SECONDS, metavar="N", help="of a lock")
         return command
 
     enqueue = add("enqueue", "Enqueue a dispatch under each ID.")
@@ -162,7 +164,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(argv)
 
     async def work() -> None:
-        async with StateDB(given.db) as db:
+        async with StateDB(given.db, busy_timeout_seconds=given.busy_timeout_seconds) as db:
             await _COMMANDS[given.command](db, given)
 
     def run() -> int:

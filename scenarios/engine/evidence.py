@@ -7,12 +7,13 @@ and renamed, so that a run that dies before leaves a directory that nobody can t
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from scenarios.catalogue import PROTOCOL_VERSION, SCENARIOS, SECTIONS
+from scenarios.engine.processes import Process
 from scenarios.engine.runner import ScenarioResult
 from scenarios.model import Scenario, catalogue_data, protocol_sha256
 from scenarios.report import archive, tables
@@ -71,9 +72,17 @@ def _draw(out: Path, manifest: Mapping[str, Any]) -> str | None:
     return None
 
 
+def write_processes(directory: Path, processes: Sequence[Process], clock_zero: float) -> None:
+    """Write `processes.json` of one run alone. Raises OSError."""
+    _write_json(directory / "processes.json", _document(process.data(clock_zero) for process in processes))
+
+
 def _processes(results: Sequence[ScenarioResult], clock_zero: float) -> dict[str, Any]:
-    processes = [process.data(clock_zero) for result in results for process in result.processes]
-    return {"format": "halt23.processes", "format_version": FORMAT_VERSION, "processes": processes}
+    return _document(process.data(clock_zero) for result in results for process in result.processes)
+
+
+def _document(processes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    return {"format": "halt23.processes", "format_version": FORMAT_VERSION, "processes": list(processes)}
 
 
 def _results(results: Sequence[ScenarioResult]) -> dict[str, Any]:

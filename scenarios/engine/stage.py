@@ -51,16 +51,19 @@ class Stage:
         if self._opened is not None:
             await self._opened.close()
 
+    async def arguments(self, program: Program) -> tuple[tuple[str, ...], dict[str, str]]:
+        """The program's arguments with every name in braces put in, and what each of these names stands for."""
+        found = [match for text in program.arguments for match in _NAMED.finditer(text)]
+        substitutions = {match[0][1:-1]: await self._named(match) for match in found}
+        return tuple(_NAMED.sub(lambda match: substitutions[match[0][1:-1]], text) for text in program.arguments), substitutions
+
     async def launch(self, number: int, program: Program, environment: Mapping[str, str]) -> Process:
         """Start `program` in step `number`. Raises StepFailed if it is running already, or is armed at no known point."""
         if any(each.name == program.process and each.child.running for each in self.processes):
             raise StepFailed(f"{program.process} is running already; the scenario lacks a step that ends it")
         for variable in (faults.HALT_VARIABLE, faults.PAUSE_VARIABLE):
             _known(environment.get(variable))
-        substitutions = {
-            match[0][1:-1]: await self._named(match) for text in program.arguments for match in _NAMED.finditer(text)
-        }
-        arguments = tuple(_NAMED.sub(lambda match: substitutions[match[0][1:-1]], text) for text in program.arguments)
+        arguments, substitutions = await self.arguments(program)
         child = await self._supervisor.start(Launch(program.module, arguments, self.directory, environment))
         incarnation = 1 + sum(each.name == program.process for each in self.processes)
         process = Process(self._scenario.path, program, incarnation, number, substitutions, environment, child)
@@ -127,6 +130,12 @@ class Stage:
             raise StepFailed(
                 f"{process}: expected exit code {' or '.join(map(str, sorted(codes)))}, actual {ending}{process.last_words()}"
             )
+
+    async def kill(self, process: Process) -> None:
+        """Kill a running process (SIGKILL) as a part of what is played, and wait for its end. Raises StepFailed."""
+        process.ended_by = "kill"
+        self.signal(process, signal.SIGKILL)
+        await self.ended(process, self.bounds.stop_seconds)
 
     async def end(self, process: Process) -> None:
         """End a process that nothing else ends. Raises HarnessBug if that cannot be done."""

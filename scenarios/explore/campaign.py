@@ -16,17 +16,17 @@ from typing import Any
 
 from outbox.errors import BadInput
 from scenarios.explore import results
-from scenarios.explore.derive import Derived, derive, point_cases, wire_cases
+from scenarios.explore.derive import Derived, derive, pause_cases, point_cases, wire_cases
 from scenarios.explore.model import Case, Subject, deaths, parse
-from scenarios.explore.prepare import prepare
-from scenarios.explore.rounds import Play, Room
+from scenarios.explore.prepare import can_prepare, prepare
+from scenarios.explore.rounds import KEEP_FAILED, Play, Room
 from scenarios.explore.subjects import wired
-from scenarios.explore.verdicts import HELD, UNKNOWN, VIOLATED
+from scenarios.explore.verdicts import UNKNOWN, VIOLATED
 
-POINTS, WIRE = "points", "wire"
-MODES = (POINTS, WIRE)
+POINTS, WIRE, PAUSES = "points", "wire", "pauses"
+CASES_OF: Mapping[str, Callable[[Derived], Iterator[Case]]] = {POINTS: point_cases, WIRE: wire_cases, PAUSES: pause_cases}
+MODES = tuple(CASES_OF)
 CASES, BASELINE = "cases", "baseline"
-KEEP = ("failed", "all")
 MAX_DEPTH = 3
 
 
@@ -38,7 +38,7 @@ class Plan:
     mode: str = POINTS
     depth: int = 1
     budget: int | None = None
-    keep: str = "failed"
+    keep: str = KEEP_FAILED
     jobs: int = 1
 
 
@@ -71,7 +71,7 @@ class Campaign:
     def __init__(self, plan: Plan, room: Room, directory: Path, told: Told) -> None:
         self._plan, self._directory, self._told = plan, directory, told
         deep = plan.depth > 1
-        self._room = replace(room, observe=deep, restart_servers=deep and plan.mode == POINTS)
+        self._room = replace(room, keep=plan.keep, observe=deep, restart_servers=deep and plan.mode != WIRE)
         self._lanes = asyncio.Semaphore(plan.jobs)
         self._known = 0
         self._number = 0
@@ -84,7 +84,7 @@ class Campaign:
             self._known = results.repair(self._directory)
         with results.Results(self._directory, self._known) as written:
             for subject in self._plan.subjects:
-                await self._explore(subject if self._plan.mode == POINTS else wired(subject), written)
+                await self._explore(wired(subject) if self._plan.mode == WIRE else subject, written)
 
     async def _explore(self, subject: Subject, written: results.Results) -> None:
         base = self._directory / BASELINE / subject.name
@@ -93,14 +93,16 @@ class Campaign:
         self.derived.append(derived)
         if derived.doubts:
             return
-        room = replace(self._room, prepared=base / "prepared")
-        await prepare(subject, room, base / "prepared")
-        cases = point_cases(derived) if self._plan.mode == POINTS else wire_cases(derived)
+        room = self._room
+        if can_prepare(subject, room):
+            room = replace(room, prepared=base / "prepared")
+            await prepare(subject, room, base / "prepared")
+        cases = CASES_OF[self._plan.mode](derived)
         for depth in range(1, self._plan.depth + 1):
             first = self._number
             await self._level(cases, replace(room, observe=depth < self._plan.depth), written)
             cases = self._deeper(subject, first, self._number)
-        shutil.rmtree(base / "prepared")
+        shutil.rmtree(base / "prepared", ignore_errors=True)
 
     async def _level(self, cases: Iterable[Case], room: Room, written: results.Results) -> None:
         """Play all cases of one level that are not done yet."""
@@ -122,8 +124,6 @@ class Campaign:
             shutil.rmtree(self._directory / CASES / name, ignore_errors=True)  # of a campaign that was interrupted
             played = await Play(case, room, self._directory / CASES / name).run()
             result = results.line(played, reached=room.observe)
-            if self._plan.keep == "failed" and result["verdict"] == HELD:
-                shutil.rmtree(self._directory / CASES / name)
             written.put(number, result)
             self._count(result)
         finally:
@@ -146,12 +146,13 @@ class Campaign:
         met: set[str] = set()
         for result in results.read(self._directory, first, end):
             case = parse(result["case"], [subject])
-            at = len(case.rounds) if self._plan.mode == POINTS else 0
+            same_round = self._plan.mode == WIRE
+            at = 0 if same_round else len(case.rounds)
             reached = result["reached"][at : at + 1]
-            if not reached or (self._plan.mode == POINTS and not self._is_new(result, met)):
+            if not reached or (not same_round and not self._is_new(result, met)):
                 continue
             for death in deaths(reached[0]):
-                yield Case(subject, (*case.rounds, (death,)) if self._plan.mode == POINTS else ((*case.rounds[0], death),))
+                yield Case(subject, ((*case.rounds[0], death),) if same_round else (*case.rounds, (death,)))
 
     def _is_new(self, result: Mapping[str, Any], met: set[str]) -> bool:
         """Whether the case's last death left what no other had left. Who had died matters: its work may be unfinished."""

@@ -1,7 +1,7 @@
 """What has no cause: found by holding the records of sender and receiver against each other. Each finding is a sentence.
 
-Counts alone do not see these: one effect for each operation, one receipt, and yet the second was applied before the first, or an
-hour after its deadline, or the receipt tells of a result that nobody gave.
+Counts alone do not see these: one effect for each operation, one receipt, and yet the second was applied before the first, or
+an hour after its deadline, or the receipt tells of a result that nobody gave.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -21,15 +21,16 @@ from scenarios.engine.provenance import provenance
 from scenarios.engine.sources import source_hashes
 from scenarios.engine.stores import store
 from scenarios.engine.study import ROOT
-from scenarios.engine.supervisor import Supervisor
+from scenarios.engine.supervisor import PRELOADED, Supervisor
 from scenarios.errors import EvidenceIncomplete, Interrupted
 from scenarios.explore import archive, results
 from scenarios.explore.campaign import CASES, Campaign, Plan
 from scenarios.explore.model import Case, Subject, parse
 from scenarios.explore.progress import shown
-from scenarios.explore.rounds import Play, Room
+from scenarios.explore.rounds import KEEP_ALL, Play, Room
 from scenarios.explore.story import kept_line, replay_line
 from scenarios.explore.subjects import SUBJECTS, wired
+from scenarios.explore.tenants import Houses
 from scenarios.explore.verdicts import HELD, UNKNOWN, VIOLATED
 from scenarios.model import SQLITE
 
@@ -70,11 +71,13 @@ def explore(asked: Exploring, stream: TextIO) -> int:
     with shown(stream) as progress:
 
         async def work(supervisor: Supervisor, place: Any) -> Campaign:
-            campaign = Campaign(asked.plan, Room(supervisor, place), asked.out.resolve(), progress.ended)
-            await campaign.run(resume=asked.resume)
+            async with Houses(supervisor, ROOT, asked.plan.jobs) as houses:
+                room = Room(supervisor, place, houses=houses)
+                campaign = Campaign(asked.plan, room, asked.out.resolve(), progress.ended)
+                await campaign.run(resume=asked.resume)
             return campaign
 
-        campaign = _staged(work, asked.spawn, asked.store, asked.out)
+        campaign = staged(work, asked.spawn, asked.store, asked.out)
     wall_seconds = time.monotonic() - began
     if source_hashes(ROOT) != sources:
         raise EvidenceIncomplete(f"the sources in {ROOT} changed while the campaign ran; begin a new one")
@@ -129,32 +132,39 @@ def _report(out: Path, campaign: Campaign, wall_seconds: float) -> int:
 
 def find(text: str) -> Case:
     """The case of this name, on the subjects that there are. Raises BadInput."""
+    known = SUBJECTS
+    if text.startswith("oracle/"):
+        from scenarios.explore import oracle  # noqa: PLC0415 - systems with a mistake are loaded only where they are asked for
+
+        known = oracle.subjects()
     through_relay = "wire:" in text
-    return parse(text, [wired(subject) if through_relay else subject for subject in SUBJECTS])
+    return parse(text, [wired(subject) if through_relay else subject for subject in known])
 
 
-def replay(text: str, out: Path, spawn: str) -> int:
+def replay(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
     """Run one case again into the new directory `out` and tell its story; the exit code is its verdict's."""
     case = find(text)
     fresh_directory(out, CASES)
 
     async def work(supervisor: Supervisor, place: Any) -> dict[str, Any]:
         return await _play(
-            case, Room(supervisor, place, observe=True, restart_servers=len(case.rounds) > 1), out.resolve() / "case"
+            case,
+            Room(supervisor, place, keep=KEEP_ALL, observe=True, restart_servers=len(case.rounds) > 1),
+            out.resolve() / "case",
         )
 
-    result = _staged(work, spawn, case.subject.store or SQLITE, out)
+    result = staged(work, spawn, store_name, out)
     print(f"{kept_line(result)}\nfiles: {out / 'case'}")
     return {HELD: 0, VIOLATED: 1, UNKNOWN: 3}[result["verdict"]]
 
 
-def shrink(text: str, out: Path, spawn: str) -> int:
+def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
     """Find the fewest faults of a failing case that still fail, in new folders below `out`."""
     case = find(text)
     fresh_directory(out, CASES)
 
     async def work(supervisor: Supervisor, place: Any) -> dict[str, Any]:
-        room = Room(supervisor, place, restart_servers=len(case.rounds) > 1)
+        room = Room(supervisor, place, keep=KEEP_ALL, restart_servers=len(case.rounds) > 1)
         smallest = await _play(case, room, out.resolve() / "0-whole")
         if smallest["verdict"] != VIOLATED:
             return smallest
@@ -169,7 +179,7 @@ def shrink(text: str, out: Path, spawn: str) -> int:
                     break
         return smallest
 
-    result = _staged(work, spawn, case.subject.store or SQLITE, out)
+    result = staged(work, spawn, store_name, out)
     if result["verdict"] != VIOLATED:
         print(f"{kept_line(result)}\nthere is nothing to shrink: the case does not fail")
         return 0 if result["verdict"] == HELD else 3
@@ -193,14 +203,21 @@ async def _play(case: Case, room: Room, directory: Path) -> dict[str, Any]:
     return results.line(await Play(case, room, directory).run(), reached=False)
 
 
-def _staged(work: Callable[[Supervisor, Any], Awaitable[T]], spawn: str, store_name: str, out: Path) -> T:
-    """Run `work` with a supervisor and databases, until it ends or is interrupted."""
+def staged(
+    work: Callable[[Supervisor, Any], Awaitable[T]],
+    spawn: str,
+    store_name: str,
+    out: Path,
+    preloaded: Sequence[str] = PRELOADED,
+) -> T:
+    """Run `work` with a supervisor and databases, until it ends or is interrupted. `preloaded` are the modules that forked
+    programs find loaded."""
     place = store(store_name)
 
     async def run() -> T:
         with stoppable() as stopped_by:
             try:
-                async with place, Supervisor(ROOT, spawn) as supervisor:
+                async with place, Supervisor(ROOT, spawn, preloaded) as supervisor:
                     return await work(supervisor, place)
             except asyncio.CancelledError:
                 raise Interrupted(

@@ -10,8 +10,8 @@ from itertools import product
 from pathlib import Path
 
 from scenarios.engine.stage import Stage, StepFailed
-from scenarios.explore.model import RELAY, Case, Cut, Reached, Subject, deaths
-from scenarios.explore.rounds import Play, Played, Room
+from scenarios.explore.model import RELAY, Case, Cut, Pause, Reached, Subject, deaths
+from scenarios.explore.rounds import KEEP_ALL, Play, Played, Room
 from scenarios.explore.state import Place, State
 from scenarios.explore.verdicts import HELD
 from scenarios.model import Counts, Scenario
@@ -34,7 +34,7 @@ class Derived:
 
 async def derive(subject: Subject, room: Room, directory: Path) -> Derived:
     """Run `subject` without faults, in new folders below `directory`. Raises HarnessBug and OSError."""
-    room = replace(room, observe=True, prepared=None)
+    room = replace(room, observe=True, prepared=None, keep=KEEP_ALL)
     first, second = [await Play(Case(subject), room, directory / f"run-{number}").run() for number in (1, 2)]
     doubts = [*_doubts(subject, first, second)]
     if not doubts:
@@ -109,6 +109,14 @@ def point_cases(derived: Derived) -> Iterator[Case]:
     """One case for each process, point and occurrence."""
     for death in deaths(derived.reached):
         yield Case(derived.subject, ((death,),))
+
+
+def pause_cases(derived: Derived) -> Iterator[Case]:
+    """One case for each point of a program that runs to its end: stopped there, and overtaken by another of its kind."""
+    for death in deaths(derived.reached):
+        role = derived.subject.role(death.process)
+        if role.stoppable and not role.server:
+            yield Case(derived.subject, ((Pause(death.process, death.point, death.occurrence),),))
 
 
 def wire_cases(derived: Derived) -> Iterator[Case]:

@@ -24,6 +24,7 @@ class Role:
 
     A `server` is started and serves on; the others run to their end, once in each round, or with `once` until they have ended
     with a code of `done`: then they have no work left. `owns` are the beginnings of the points that need not name the process.
+    One that would only wait for whoever is stopped before it is not `stoppable`.
     """
 
     program: Program
@@ -31,6 +32,7 @@ class Role:
     once: bool = False
     done: frozenset[int] = frozenset({0})
     owns: tuple[str, ...] = ()
+    stoppable: bool = True
 
     @property
     def process(self) -> str:
@@ -43,8 +45,7 @@ class Allowed:
     """How many effects one operation may have in a correct system: `each_fault` more for every fault of the case, `each_copy`
     for every request that the network doubles.
 
-    `receipts` is the most that one operation may have: one, except where a success is no end because an acknowledgement is waited
-    for. `may_end` are the statuses in which the sender may give an operation up and say so: `expired` where it has a deadline,
+    `may_end` are the statuses in which the sender may give an operation up and say so: `expired` where it has a deadline,
     `dead_letter` where the faults of a case may take all of its attempts.
     """
 
@@ -52,7 +53,6 @@ class Allowed:
     most: int = 1
     each_fault: int = 0
     each_copy: int = 0
-    receipts: int = 1
     may_end: tuple[str, ...] = ()
 
     def up_to(self, case: "Case") -> int:
@@ -65,8 +65,9 @@ class Subject:
     """One system under exploration. `name` is `journal/keyed`: the sender, and the receiver's kind.
 
     In arguments `{now}` is the round's time: each round begins `round_seconds` after the one before, so that leases and
-    backoffs are over. `operations` are the keys that must come to their effects. `plant` is a program that makes one effect
-    more, at the receiver, behind the sender's back: it proves that effects are seen.
+    backoffs are over. Who runs while another one is stopped does so `pause_seconds` later. `operations` are the keys that must
+    come to their effects. `plant` is a program that makes one effect more, at the receiver, behind the sender's back: it proves
+    that effects are seen.
     """
 
     name: str
@@ -76,7 +77,12 @@ class Subject:
     plant: Program
     allowed: Allowed = Allowed()
     round_seconds: int = 4000
-    store: str | None = None
+    pause_seconds: int = 20
+
+    @property
+    def uses_database(self) -> bool:
+        """Whether a program of it names the case's database."""
+        return any("{db}" in argument for role in self.roles for argument in role.program.arguments)
 
     def role(self, process: str) -> Role:
         """The role of this name. Raises BadInput where there is none."""
@@ -107,6 +113,21 @@ class Death:
         return f"{self.point}#{self.occurrence}"
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """`process` is stopped (SIGSTOP) at `point`; another one of the same program runs to its end, later than any lease lasts;
+    then the first one goes on."""
+
+    process: str
+    point: str
+    occurrence: int = 1
+
+    @property
+    def setting(self) -> str:
+        """What `PAUSE_AT` is set to."""
+        return f"{self.point}#{self.occurrence}"
+
+
 RELAY = "relay"
 COPY = "duplicate-request"
 
@@ -124,7 +145,7 @@ class Cut:
         return f"{self.connection}:{self.fault}"
 
 
-Fault = Death | Cut
+Fault = Death | Pause | Cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +173,17 @@ class Case:
         if isinstance(fault, Cut):
             return f"wire:{fault.fault}#{fault.connection}"
         named = "" if self.subject.owner(fault.point) == fault.process else f"{fault.process}:"
-        return f"{named}{fault.setting}"
+        return f"{'pause:' if isinstance(fault, Pause) else ''}{named}{fault.setting}"
 
-    def armed(self, number: int, process: str) -> Death | None:
-        """Where `process` is to die in round `number` (from 1)."""
-        return next((each for each in self._of(number) if isinstance(each, Death) and each.process == process), None)
+    @property
+    def struck(self) -> frozenset[str]:
+        """The processes that die or are stopped."""
+        return frozenset(fault.process for fault in self.faults if not isinstance(fault, Cut))
+
+    def armed(self, number: int, process: str) -> Death | Pause | None:
+        """Where `process` is to die or to be stopped in round `number` (from 1)."""
+        at_points = (each for each in self._of(number) if not isinstance(each, Cut))
+        return next((each for each in at_points if each.process == process), None)
 
     def cuts(self, number: int) -> tuple[Cut, ...]:
         """What the relay is to do in round `number`."""
@@ -167,10 +194,10 @@ class Case:
         return tuple(each for each in self._of(number) if isinstance(each, Death))
 
     def _of(self, number: int) -> tuple[Fault, ...]:
-        return self.rounds[number - 1] if number <= len(self.rounds) else ()
+        return self.rounds[number - 1] if 0 < number <= len(self.rounds) else ()
 
 
-_DEATH = re.compile(r"(?:(?P<process>[a-z_]+):)?(?P<point>[a-z_]+(?:\.[a-z_]+)+)#(?P<number>[1-9]\d{0,8})")
+_AT_POINT = re.compile(r"(?P<pause>pause:)?(?:(?P<process>[a-z_]+):)?(?P<point>[a-z_]+(?:\.[a-z_]+)+)#(?P<number>[1-9]\d{0,8})")
 _CUT = re.compile(r"wire:(?P<fault>[a-z-]+(?::[a-z0-9-]+)?)#(?P<number>[1-9]\d{0,8})")
 
 
@@ -191,15 +218,16 @@ def _fault(text: str, subject: Subject, whole: str) -> Fault:
     if (match := _CUT.fullmatch(text)) is not None:
         subject.role(RELAY)
         return Cut(match["fault"], int(match["number"]))
-    match = _DEATH.fullmatch(text)
+    match = _AT_POINT.fullmatch(text)
     process = match and (match["process"] or subject.owner(match["point"]))
     if match is None or process is None:
         raise BadInput(
-            f"{whole!r} names no case: {text!r} is no fault; expected POINT#N, PROCESS:POINT#N or wire:FAULT#N, as a campaign "
-            "prints it"
+            f"{whole!r} names no case: {text!r} is no fault; expected POINT#N, PROCESS:POINT#N, pause:POINT#N or "
+            "wire:FAULT#N, as a campaign prints it"
         )
     subject.role(process)
-    return Death(process, match["point"], int(match["number"]))
+    kind = Pause if match["pause"] else Death
+    return kind(process, match["point"], int(match["number"]))
 
 
 # What the processes of one round reached: process, in the subject's order, to point to count.

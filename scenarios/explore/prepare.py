@@ -6,16 +6,23 @@ It saves the time of programs that would do the same in every case. Cases that s
 from pathlib import Path
 
 from scenarios.engine.stage import Stage
+from scenarios.engine.stores import SqliteStore
+from scenarios.explore.launcher import at_round
 from scenarios.explore.model import Subject
-from scenarios.explore.rounds import Room, at_round
+from scenarios.explore.rounds import Room
 from scenarios.model import Counts, Scenario
+
+
+def can_prepare(subject: Subject, room: Room) -> bool:
+    """Whether all that the preparing programs leave is in files: what is in a server's database is not copied with them."""
+    return not subject.uses_database or isinstance(room.store, SqliteStore)
 
 
 async def prepare(subject: Subject, room: Room, directory: Path) -> None:
     """Run the roles of `subject` that run once, in the new `directory`. Raises StepFailed where one does not end as it
     should."""
     directory.mkdir(parents=True)
-    scenario = Scenario("explore", f"{subject.name}/prepared", "", "", (), Counts(0, 0, 0, 0), store=subject.store)
+    scenario = Scenario("explore", f"{subject.name}/prepared", "", "", (), Counts(0, 0, 0, 0))
     stage = Stage(scenario, room.supervisor, directory, room.bounds, room.store)
     for role in subject.roles:
         if role.once:

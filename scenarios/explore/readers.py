@@ -1,18 +1,19 @@
 """The readers of the subjects' durable states: journals on the sender's side, a database on it, and the receiver's journals."""
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from outbox.dispatch.edges import ACK_TIMEOUT, ACTIVE, ATTEMPT, DEAD_LETTER, EXPIRED, TRANSPORT_OK
+from outbox.dispatch.edges import ACK_TIMEOUT, ACTIVE, ATTEMPT, CONSUMER, DEAD_LETTER, EXPIRED, TRANSPORT_OK
 from outbox.sqlite_choice import choose
 from scenarios.explore.causes import moves_without_cause, overtaken, receipts_of_nothing
 from scenarios.explore.state import Lines, Place, State, counted, digest_of, in_words, read_lines
 
 SENDER, RECEIVER = "outbox", "receiver"
-_RECEIPTS = (TRANSPORT_OK, ACK_TIMEOUT)
+_RECEIPTS = (TRANSPORT_OK, ACK_TIMEOUT, CONSUMER)
 
 
 def read_journals(place: Place) -> State:
@@ -54,25 +55,43 @@ def read_journals(place: Place) -> State:
     )
 
 
-def read_sqlite(place: Place) -> State:
-    """The state of a dispatch outbox in a file of SQLite."""
-    tables = _from_sqlite(place.database) if place.database else {}
-    return _database_state(place.directory, tables)
+def read_database(place: Place, unfinished: Collection[str] = ACTIVE) -> State:
+    """The state of a dispatch outbox in its database. Rows of a status among `unfinished` are still somebody's work."""
+    address = place.database
+    if address is None:
+        return _database_state(place.directory, {}, unfinished)
+    read = _from_postgres if address.startswith("postgresql") else _from_sqlite
+    return _database_state(place.directory, read(address), unfinished)
 
 
-def _from_sqlite(path: str) -> Mapping[str, list[dict[str, Any]]]:
+_TABLES = ("dispatch_outbox", "status_transitions", "admin_events")
+Tables = Mapping[str, list[dict[str, Any]]]
+
+
+def _from_sqlite(path: str) -> Tables:
     if not Path(path).exists():
         return {}
-    connection = choose().module.connect(path, isolation_level=None)
-    try:
+    with contextlib.closing(choose().module.connect(path, isolation_level=None)) as connection:
         known = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        return {
-            table: _rows(connection.execute(f"SELECT * FROM {table} ORDER BY id"))  # noqa: S608 - a name of ours
-            for table in ("dispatch_outbox", "status_transitions", "admin_events")
-            if table in known
-        }
-    finally:
-        connection.close()
+        return _tables(connection, known)
+
+
+def _from_postgres(url: str) -> Tables:
+    import psycopg  # noqa: PLC0415 - an extra that most runs do without
+
+    with psycopg.connect(url) as connection:
+        known = {name for (name,) in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")}
+        return _tables(connection, known)
+
+
+def _tables(connection: Any, known: Collection[str]) -> Tables:
+    """The rows of those tables that are there. Numbers that the database chose are left out."""
+    found = {}
+    for table in _TABLES:
+        if table in known:
+            rows = _rows(connection.execute(f"SELECT * FROM {table} ORDER BY id"))  # noqa: S608 - a name of ours
+            found[table] = rows if table == "dispatch_outbox" else [{k: v for k, v in row.items() if k != "id"} for row in rows]
+    return found
 
 
 def _rows(cursor: Any) -> list[dict[str, Any]]:
@@ -80,7 +99,7 @@ def _rows(cursor: Any) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def _database_state(root: Path, tables: Mapping[str, list[dict[str, Any]]]) -> State:
+def _database_state(root: Path, tables: Tables, unfinished: Collection[str]) -> State:
     rows, moves = tables.get("dispatch_outbox", []), tables.get("status_transitions", [])
     effects, arrivals = _receiver(root)
     order = _operations(effects, {hashlib.sha256(row["payload"].encode()).hexdigest(): row["id"] for row in rows})
@@ -90,17 +109,25 @@ def _database_state(root: Path, tables: Mapping[str, list[dict[str, Any]]]) -> S
     return State(
         digest=hashlib.sha256(told).hexdigest(),
         effects=counted(order),
-        receipts=counted(move["entity_id"] for move in moves if move["reason_code"] in _RECEIPTS),
+        receipts=_receipts(rows, moves),
         history=counted(move["entity_id"] for move in moves),
         arrivals=len(arrivals.of_type("arrival")),
         attempts=sum(move["reason_code"] == ATTEMPT for move in moves),
         ended={row["id"]: row["status"] for row in rows if row["status"] in (DEAD_LETTER, EXPIRED)},
         uncaused=(*moves_without_cause(rows, moves), *overtaken(rows, order)),
-        unfinished=tuple(f"{row['id']} is {row['status']}" for row in rows if row["status"] in ACTIVE),
+        unfinished=tuple(f"{row['id']} is {row['status']}" for row in rows if row["status"] in unfinished),
         torn=tuple(each.name for each in (effects, arrivals) if each.torn_bytes),
         damaged=tuple(each.name for each in (effects, arrivals) if each.damaged_lines),
         told=_told(sender, effects, arrivals, [effects, arrivals]) + (f"; {status}" if status else ""),
     )
+
+
+def _receipts(rows: list[dict[str, Any]], moves: list[dict[str, Any]]) -> dict[str, int]:
+    """Recorded successes by dispatch. Who waits for an acknowledgement is sent to more than once by right, and the
+    acknowledgement says as much as a success."""
+    asking = {row["id"] for row in rows if row["ack_required"]}
+    counts = counted(move["entity_id"] for move in moves if move["reason_code"] in _RECEIPTS)
+    return {key: min(count, 1) if key in asking else count for key, count in counts.items()}
 
 
 def _receiver(root: Path) -> tuple[Lines, Lines]:

@@ -45,7 +45,7 @@ def line(played: Played, *, reached: bool) -> dict[str, Any]:
             "arrivals": state.arrivals,
         },
         "rounds": played.rounds,
-        "processes": played.processes,
+        "processes": len(played.processes),
     }
     if reached:
         told["reached"] = [{process: dict(points) for process, points in each.items()} for each in played.reached]

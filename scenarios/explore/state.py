@@ -28,11 +28,10 @@ class Place:
 class State:
     """One look at the durable state.
 
-    `effects`, `receipts` and `history` count by operation key, `arrivals` and `attempts` (those that the sender recorded) in all;
-    `unfinished` says what the sender still has to do, `ended` how it gave an operation up, by key: a status word. `uncaused` are
-    sentences about what happened without a cause: out of its turn, before its time, after its deadline, or with a result that
-    nobody gave. `torn` and `damaged` name files with a torn tail and with lines that are not what was written. `told` is the
-    whole in words.
+    `effects`, `receipts` and `history` count by operation key, `arrivals` and `attempts` (as the sender recorded them) in all;
+    `unfinished` says what the sender still has to do, `ended` how it gave an operation up, by key: a status word. `uncaused`
+    are sentences about what happened without a cause: out of its turn, after its deadline, with a result that nobody gave.
+    `torn` and `damaged` name files with a torn tail and with lines that are not what was written. `told` is the whole in words.
     """
 
     digest: str

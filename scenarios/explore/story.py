@@ -1,13 +1,14 @@
 """A case told for a person: who died where, what was durable then, what came of it, and the line that runs it again."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 
 def story(result: Mapping[str, Any]) -> str:
     """One plain sentence about the result of a case."""
-    parts = [
+    parts = [*_others(result["case"])]
+    parts += [
         f"{death['process']} died at {death['point']}#{death['occurrence']} in round {death['round']} ({death['left']})"
         for death in result["deaths"]
     ]
@@ -25,3 +26,14 @@ def kept_line(result: Mapping[str, Any]) -> str:
     """Verdict, name, kinds and story of a case, on one line."""
     kinds = f" ({', '.join(result['kinds'])})" if result["kinds"] else ""
     return f"{result['verdict'].upper()}{kinds} {result['case']}: {story(result)}"
+
+
+def _others(case: str) -> Iterator[str]:
+    """What else than deaths was done in a case, by its name."""
+    for number, faults in enumerate(case.rpartition("/")[2].split("+"), 1):
+        for fault in faults.split("&"):
+            kind, _, what = fault.partition(":")
+            if kind == "pause":
+                yield f"whoever reached {what} in round {number} was stopped there, overtaken by another one, and went on"
+            elif kind == "wire":
+                yield f"the relay did {what.replace('#', ' to connection ')} in round {number}"

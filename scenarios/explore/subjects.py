@@ -1,12 +1,15 @@
 """The systems that are explored: data, no behaviour. Each is correct; the broken ones are in `scenarios.oracle`."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
+from outbox.dispatch.edges import ACTIVE, DEAD_LETTER
 from scenarios.catalogue.dispatch import parts as dispatch
 from scenarios.catalogue.parts import QUESTION, client, dispatcher, producer, receiver, relay
 from scenarios.explore.model import Allowed, Reader, Role, Subject
-from scenarios.explore.readers import read_journals, read_sqlite
-from scenarios.model import SQLITE, Program
+from scenarios.explore.readers import read_database, read_journals
+from scenarios.model import Program
 
 KEYS = ("first", "second")
 OTHER_QUESTION = '{"question":"And what does it say now?"}'
@@ -29,8 +32,8 @@ def _named(program: Program, name: str) -> Program:
 
 
 PRODUCERS = (
-    Role(_named(producer(KEYS[0], QUESTION), "producer"), once=True, owns=("intention", "intentions")),
-    Role(_named(producer(KEYS[1], OTHER_QUESTION), "second_producer"), once=True),
+    Role(_named(producer(KEYS[0], QUESTION), "producer"), once=True, owns=("intention", "intentions"), stoppable=False),
+    Role(_named(producer(KEYS[1], OTHER_QUESTION), "second_producer"), once=True, stoppable=False),
 )
 
 
@@ -52,21 +55,46 @@ def journal(
     )
 
 
-def outbox(kind: str, allowed: Allowed) -> Subject:
-    """A dispatch in SQLite, sent by scans."""
+ENQUEUE = dispatch.timed(dispatch.enqueue(*dispatch.DEDUP))
+SCAN = Role(dispatch.timed(dispatch.scan()), owns=("dispatch.claim", "dispatch.send", "dispatch.outcome"))
+
+
+def outbox(name: str, enqueue: Program, roles: Sequence[Role], allowed: Allowed = ONE_EFFECT) -> Subject:
+    """A dispatch in a database, produced once; then `roles`."""
     return Subject(
-        name=f"dispatch/{kind}",
-        roles=(
-            Role(dispatch.timed(dispatch.enqueue(*dispatch.DEDUP)), once=True, owns=("dispatch.enqueue",)),
-            Role(receiver(kind), server=True, owns=RECEIVER_OWNS),
-            Role(dispatch.timed(dispatch.scan()), owns=("dispatch.claim", "dispatch.send", "dispatch.outcome")),
-        ),
-        read=read_sqlite,
+        name=name,
+        roles=(Role(enqueue, once=True, owns=("dispatch.enqueue",)), *roles),
+        read=read_database,
         operations=(dispatch.ONE,),
         plant=PLANTED,
         allowed=allowed,
-        store=SQLITE,
     )
+
+
+def serving(kind: str, *options: str) -> Role:
+    """A receiver of this kind."""
+    return Role(receiver(kind, *options), server=True, owns=RECEIVER_OWNS)
+
+
+def operating(command: str, *arguments: str, name: str = "operator", done: frozenset[int] = frozenset({0})) -> Role:
+    """An act on the outbox's own command line. `done`: also the codes that say that there is nothing to do."""
+    program = replace(dispatch.operator(command, *arguments, at=0, name=name))
+    at = program.arguments.index("--now") + 1
+    program = replace(program, arguments=(*program.arguments[:at], "{now}"))
+    return Role(program, done=done, owns=(f"dispatch.{command}",), stoppable=False)
+
+
+REFUSED = frozenset({0, 2})
+_ACK = operating("ack", dispatch.ONE, dispatch.TOKEN, name="consumer", done=REFUSED)
+CONSUMER = replace(
+    _ACK,
+    program=Program(
+        "consumer", "scenarios.explore.consumer", ("receiver/effects.jsonl", dispatch.ONE, *_ACK.program.arguments)
+    ),
+)
+# Nobody listens when it runs first: the only attempt fails, and the dispatch is a dead letter.
+FAILING_SCAN = replace(SCAN, program=replace(SCAN.program, process="first_scan"), once=True, owns=())
+ONE_ATTEMPT = dispatch.timed(dispatch.enqueue(*dispatch.DEDUP, "--max-attempts", "1"))
 
 
 def wired(subject: Subject) -> Subject:
@@ -89,6 +117,26 @@ SUBJECTS: tuple[Subject, ...] = (
     journal("journal/unkeyed", receiver("unkeyed"), dispatcher(*TIME), AT_LEAST_ONE),
     journal("journal/capacity", receiver("capacity", "--capacity", "3"), dispatcher(*TIME), ONE_EFFECT),
     journal("journal/status-query", receiver("status-query"), dispatcher(*TIME, *RECONCILE), ONE_UNLESS_DOUBLED),
-    outbox("keyed", ONE_EFFECT),
-    outbox("unkeyed", AT_LEAST_ONE),
+    outbox("dispatch/keyed", ENQUEUE, (serving("keyed"), SCAN)),
+    outbox("dispatch/unkeyed", ENQUEUE, (serving("unkeyed"), SCAN), AT_LEAST_ONE),
+    outbox(
+        "dispatch-ack/keyed",
+        dispatch.timed(dispatch.enqueue(*dispatch.DEDUP, *dispatch.ACK)),
+        (serving("keyed"), SCAN, CONSUMER),
+    ),
+    replace(
+        outbox(
+            "dispatch-operator/keyed",
+            ONE_ATTEMPT,
+            (
+                FAILING_SCAN,
+                operating("retry", dispatch.ONE, done=REFUSED),
+                serving("keyed"),
+                SCAN,
+                operating("purge", "--status", "delivered", name="purger"),
+            ),
+        ),
+        # Here the operator sends dead letters again until there is none.
+        read=partial(read_database, unfinished=(*ACTIVE, DEAD_LETTER)),
+    ),
 )

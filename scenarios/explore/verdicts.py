@@ -1,10 +1,10 @@
 """What a case came to: held against invariants, in four words that are always told apart, or unknown.
 
 `lost`: an operation that was promised has no effect, or no receipt, or a receipt that nothing stands behind. `duplicate`: more
-effects or receipts than the receiver's kind allows. `phantom`: something that has no cause: an effect, receipt or history record
-of no operation; a request that nobody recorded as an attempt; an effect out of its turn, an attempt after its deadline or beyond
-the last, a receipt whose result no effect gave, a dispatch that had ended and moved again. `stuck`: rounds have run out and
-something is still to be done. Whatever makes the judgement worthless is *unknown*, never a pass.
+effects or receipts than the receiver's kind allows. `phantom`: something that has no cause: an effect, receipt or history
+record of no operation; a request that nobody recorded as an attempt; an effect out of its turn, an attempt after its deadline
+or beyond the last, a receipt whose result no effect gave, a dispatch that had ended and moved again. `stuck`: rounds have run
+out and something is still to be done. Whatever makes the judgement worthless is *unknown*, never a pass.
 """
 
 from collections.abc import Iterator, Sequence
@@ -68,7 +68,7 @@ def _violations(case: Case, state: State, *, finished: bool) -> Iterator[Violati
             yield Violation(LOST, f"{key} was promised and has {effects} effects{behind}")
         if effects > most:
             yield Violation(DUPLICATE, f"{key} has {effects} effects, at most {most} may be")
-        if receipts > subject.allowed.receipts:
+        if receipts > 1:
             yield Violation(DUPLICATE, f"{key} has {receipts} receipts")
         if finished and not receipts and not told:
             yield Violation(LOST, f"{key} has no receipt, and nobody is going to write one")

@@ -1,12 +1,13 @@
-"""The programs around a dispatch outbox: producer, consumer, retention and clock, two of them with a mistake to choose.
+"""The programs around a dispatch outbox: a producer, retention, a clock, and a consumer and a purge with a mistake.
 
     python -m scenarios.oracle.operators enqueue --db URL --now SECONDS --to ROUTE --expires-in SECONDS ID
-    python -m scenarios.oracle.operators ack --db URL --now SECONDS --receiver-dir DIR --token TOKEN [--unguarded] ID
+    python -m scenarios.oracle.operators ack --db URL --now SECONDS --receiver-dir DIR ID
     python -m scenarios.oracle.operators purge --db URL --now SECONDS --older-than SECONDS [--whatever-its-status]
     python -m scenarios.oracle.operators clock --now SECONDS FILE
 
-`ack` is a consumer that acknowledges what its receiver has applied, and does nothing before. Exit codes are those of
-`python -m outbox.dispatch`; of `ack` 4 where there is nothing to acknowledge yet.
+`ack` is a consumer that acknowledges what its receiver has applied, and does nothing before; its twin is
+`scenarios.explore.consumer`. Exit codes are those of `python -m outbox.dispatch`; of `ack` 1 where there is nothing to
+acknowledge yet.
 """
 
 import argparse
@@ -18,20 +19,22 @@ from pathlib import Path
 from sqlalchemy import Connection, delete, select, update
 
 from outbox import faults
-from outbox.dispatch import RetentionPolicy, StateDB, ack_dispatch, apply_retention, enqueue_dispatch
+from outbox.dispatch import RetentionPolicy, StateDB, apply_retention, enqueue_dispatch
+from outbox.dispatch.admin import ACK_BEFORE
 from outbox.dispatch.edges import ACKED, CONSUMER, Edge
 from outbox.dispatch.schema import dispatch_outbox
 from outbox.dispatch.transitions import History, record
 from outbox.errors import MachineRefused, reported
 from receivers.ledger import EFFECTS
+from scenarios.oracle.scans import PATIENCE_SECONDS
 
-NOTHING_YET = 4
+NOTHING_YET = 1
 _row = dispatch_outbox.c
 
 
 async def enqueue(given: argparse.Namespace) -> int:
     """With a deadline that counts from now."""
-    async with StateDB(given.db) as db:
+    async with StateDB(given.db, busy_timeout_seconds=PATIENCE_SECONDS) as db:
         await enqueue_dispatch(
             db,
             kind="study",
@@ -49,11 +52,9 @@ async def ack(given: argparse.Namespace) -> int:
     """What the receiver has, if it has it."""
     if not any(each.data["key"] == given.id for each in EFFECTS.read(given.receiver_dir)):
         return NOTHING_YET
-    async with StateDB(given.db) as db:
-        if given.unguarded:
-            await db.write(lambda connection: _ack_unguarded(connection, given.id, given.now), "an acknowledgement")
-        else:
-            await ack_dispatch(db, given.id, given.token, now=given.now)
+    async with StateDB(given.db, busy_timeout_seconds=PATIENCE_SECONDS) as db:
+        faults.reach(ACK_BEFORE)
+        await db.write(lambda connection: _ack_unguarded(connection, given.id, given.now), "an acknowledgement")
     return 0
 
 
@@ -72,7 +73,7 @@ def _ack_unguarded(connection: Connection, identity: str, now: float) -> None:
 
 async def purge(given: argparse.Namespace) -> int:
     """What is old; by the outbox's own retention only what is finished."""
-    async with StateDB(given.db) as db:
+    async with StateDB(given.db, busy_timeout_seconds=PATIENCE_SECONDS) as db:
         if given.whatever_its_status:
             await db.write(lambda connection: _purge_old(connection, given.now - given.older_than), "purging")
         else:
@@ -119,8 +120,6 @@ def _parser() -> argparse.ArgumentParser:
     added["enqueue"].add_argument("--to", required=True, metavar="ROUTE")
     added["enqueue"].add_argument("--expires-in", type=float, required=True, metavar="SECONDS")
     added["ack"].add_argument("--receiver-dir", type=Path, required=True, metavar="DIR")
-    added["ack"].add_argument("--token", required=True)
-    added["ack"].add_argument("--unguarded", action="store_true", help="the mistake")
     added["purge"].add_argument("--older-than", type=float, required=True, metavar="SECONDS")
     added["purge"].add_argument("--whatever-its-status", action="store_true", help="the mistake")
     added["clock"].add_argument("file", type=Path, metavar="FILE")

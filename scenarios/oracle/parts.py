@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from scenarios.catalogue.dispatch import parts as dispatch
 from scenarios.catalogue.parts import QUESTION, dispatcher, producer, receiver
 from scenarios.explore.model import Allowed, Role, Subject
-from scenarios.explore.readers import read_journals, read_sqlite
+from scenarios.explore.readers import read_database, read_journals
 from scenarios.explore.subjects import DISPATCHER_OWNS, KEYS, PLANTED, RECEIVER_OWNS, TIME
-from scenarios.model import SQLITE, Program
+from scenarios.model import Program
 
 RECEIVERS, DISPATCHERS, SCANS, OPERATORS = (
     f"scenarios.oracle.{name}" for name in ("receivers", "dispatchers", "scans", "operators")
 )
 KEYED, UNKEYED = receiver("keyed"), receiver("unkeyed")
 CLOCK_FILE = "clock"
-CLOCK = Role(Program("clock", OPERATORS, ("clock", *TIME, CLOCK_FILE)))
+CLOCK = Role(Program("clock", OPERATORS, ("clock", *TIME, CLOCK_FILE)), stoppable=False)
 SCAN_OWNS = ("dispatch.claim", "dispatch.send", "dispatch.outcome", "recorded", "selected")
 SHORT_ROUNDS = 130  # a backoff is over in the next round, a day is not
 LANE = ("--lane", "orders")
@@ -58,7 +58,7 @@ def journal(
         name=prefixed(name),
         roles=(
             *before,
-            Role(producer(KEYS[0], body), once=True, owns=("intention", "intentions")),
+            Role(producer(KEYS[0], body), once=True, owns=("intention", "intentions"), stoppable=False),
             Role(to, server=True, owns=(*RECEIVER_OWNS, "begun", "completed", "progress", "failure", "failures")),
             Role(sender, owns=(*DISPATCHER_OWNS, "pid", "lookup", "newline")),
         ),
@@ -119,10 +119,9 @@ def outbox(
             Role(scan, owns=SCAN_OWNS),
             *after,
         ),
-        read=read_sqlite,
+        read=read_database,
         operations=operations,
         plant=PLANTED,
         allowed=allowed,
         round_seconds=round_seconds,
-        store=SQLITE,
     )

@@ -22,6 +22,8 @@ from scenarios.dispatch.names import Names, names
 from scenarios.oracle import books
 from scenarios.oracle.plain import Plain
 
+# Who is stopped in a transaction would be waited for otherwise.
+PATIENCE_SECONDS = 0.3
 BOOKS: Mapping[str, Callable[[], Books]] = {
     "plain": Plain,
     "retry-after-ignored": books.RetryAfterIgnored,
@@ -43,7 +45,7 @@ async def scan(given: argparse.Namespace) -> None:
     known = names(given.receiver)
     router = RouterOptions(timeout_seconds=given.timeout_seconds, allow_hosts=tuple(known), resolver=Names(known))
     options = DeliveryOptions(concurrency=1, total=1, router=router)
-    async with StateDB(given.db) as db:
+    async with StateDB(given.db, busy_timeout_seconds=PATIENCE_SECONDS) as db:
         # The time stands still, so that two runs leave the same.
         await deliver(db, now=lambda: given.now, options=options, resolve_template=False, books=BOOKS[given.variant]())
 

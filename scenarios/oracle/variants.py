@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from scenarios.catalogue.dispatch import parts as dispatch
 from scenarios.catalogue.parts import receiver
 from scenarios.explore.model import Allowed, Role, Subject
+from scenarios.explore.subjects import CONSUMER
 from scenarios.explore.verdicts import DUPLICATE, LOST, PHANTOM, STUCK
 from scenarios.model import Program
 from scenarios.oracle import dispatchers, kinds, scans
@@ -225,14 +226,8 @@ DEADLINE = (
     ),
 )
 PURGED = ("purge", "--older-than", "3600")
-ACKED = ("ack", "--receiver-dir", "receiver", "--token", dispatch.TOKEN, ONE)
-# A second success is possible while an acknowledgement is waited for, and the last one without it is a dead letter.
-ACKNOWLEDGED = Allowed(receipts=2, may_end=("dead_letter",))
+ACKED = ("ack", "--receiver-dir", "receiver", ONE)
 ASKS_ACK = enqueuers(*dispatch.ACK, "--max-attempts", "2")
-
-
-def _consumer(*options: str) -> tuple[Role, ...]:
-    return (Role(operator("consumer", *ACKED, *options), done=frozenset({0, dispatch.REFUSED}), owns=("dispatch.ack",)),)
 
 
 def _laned(name: str, books: str) -> Subject:
@@ -334,8 +329,13 @@ SCANS = (
         "a purge by age deletes what is in flight",
     ),
     Variant(
-        outbox("late-acknowledgement", producers=ASKS_ACK, after=_consumer("--unguarded"), allowed=ACKNOWLEDGED),
-        outbox("right-acknowledgement", producers=ASKS_ACK, after=_consumer(), allowed=ACKNOWLEDGED),
+        outbox(
+            "late-acknowledgement",
+            producers=ASKS_ACK,
+            after=(Role(operator("consumer", *ACKED), owns=("dispatch.ack",)),),
+            allowed=MAY_DIE,
+        ),
+        outbox("right-acknowledgement", producers=ASKS_ACK, after=(CONSUMER,), allowed=MAY_DIE),
         (POINTS,),
         (PHANTOM,),
         "an acknowledgement brings a dead letter to life",

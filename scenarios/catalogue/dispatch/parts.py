@@ -14,6 +14,8 @@ DEDUP = ("--dedup-key", "order-7")
 TOKEN = "f" * 32
 ACK = ("--ack-token", TOKEN)
 RECORDED = ("--books", "recorded")
+# Who is stopped in a transaction would be waited for otherwise.
+IMPATIENT_AT_LOCKS = ("--busy-timeout-seconds", "0.3")
 HALTED, REFUSED, MACHINE_REFUSED, CHANGED_MEANWHILE = 23, 2, 16, 1
 
 CLAIMED = "dispatch.claim.committed#1"
@@ -95,4 +97,5 @@ def dies(program: Program, point: str) -> Run:
 def timed(program: Program) -> Program:
     """The program at the time of the round in which it runs, for an exploration."""
     at = program.arguments.index("--now") + 1
-    return Program(program.process, program.module, (*program.arguments[:at], "{now}", *program.arguments[at + 1 :]))
+    arguments = (*program.arguments[:at], "{now}", *program.arguments[at + 1 :])
+    return Program(program.process, program.module, (*arguments, *IMPATIENT_AT_LOCKS))

@@ -1,0 +1,71 @@
+"""Starts the programs of a case: at the time of the round, with what the round's faults arm, and with their points observed."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from outbox import faults
+from scenarios.engine.processes import Process
+from scenarios.engine.stage import Stage
+from scenarios.explore.model import RELAY, Case, Pause, Reached, Role, Subject
+from scenarios.model import Program
+
+START_SECONDS = 1000
+POINTS = "points"
+
+
+def at_round(program: Program, subject: Subject, number: int, *, later_seconds: int = 0) -> Program:
+    """The program at the time of round `number` (from 1), or so much later."""
+    now = str(START_SECONDS + (number - 1) * subject.round_seconds + later_seconds)
+    return replace(program, arguments=tuple(each.replace("{now}", now) for each in program.arguments))
+
+
+class Launcher:
+    """Starts roles of `case` on `stage`. With `observe` each process lists the points that it reaches."""
+
+    def __init__(self, case: Case, stage: Stage, *, observe: bool) -> None:
+        self.case, self.stage = case, stage
+        self._observe = observe
+
+    def make_room(self) -> None:
+        """Make the folder for the lists of points; the stage's folder is there."""
+        if self._observe:
+            (self.stage.directory / POINTS).mkdir()
+
+    async def launch(self, role: Role, number: int) -> Process:
+        """Start the role in round `number`."""
+        environment: dict[str, str] = {}
+        armed = self.case.armed(number, role.process)
+        if armed is not None:
+            variable = faults.PAUSE_VARIABLE if isinstance(armed, Pause) else faults.HALT_VARIABLE
+            environment[variable] = armed.setting
+        if self._observe:
+            environment[faults.POINTS_VARIABLE] = str(self._list(role, number))
+        return await self.stage.launch(number, self.program(role, number), environment)
+
+    async def overtaking(self, role: Role, number: int) -> Process:
+        """Start another process of the role's program, later than any lease of the first one lasts."""
+        subject = self.case.subject
+        program = at_round(role.program, subject, number, later_seconds=subject.pause_seconds)
+        return await self.stage.launch(number, replace(program, process=f"other_{role.process}"), {})
+
+    def program(self, role: Role, number: int) -> Program:
+        """What is started for the role in round `number`."""
+        program = at_round(role.program, self.case.subject, number)
+        if role.process != RELAY:
+            return program
+        cuts = [part for cut in self.case.cuts(number) for part in ("--fault", cut.argument)]
+        return replace(program, arguments=(*program.arguments, *cuts))
+
+    def points(self, number: int) -> Reached:
+        """What the processes of round `number` have reached so far, in the order of the roles."""
+        found: dict[str, Mapping[str, int]] = {}
+        for role in self.case.subject.roles:
+            path = self._list(role, number)
+            if path.exists():
+                found[role.process] = Counter(path.read_text("ascii").split())
+        return found
+
+    def _list(self, role: Role, number: int) -> Path:
+        return self.stage.directory / POINTS / f"{number}.{role.process}"

@@ -1,0 +1,80 @@
+"""The servers of one case: processes of their own, or tenants of a house where nothing is to strike them."""
+
+from outbox import faults
+from scenarios.engine.processes import Process
+from scenarios.engine.stage import StepFailed
+from scenarios.explore.launcher import Launcher
+from scenarios.explore.model import RELAY, Role
+from scenarios.explore.tenants import House
+
+RECEIVERS = "receivers"
+PATHS = ("--dir", "--clock")
+# A server that was to die is dead before whoever talked to it has ended; the news of it is slower by a moment.
+NEWS_SECONDS = 0.5
+
+
+class Servers:
+    """Keeps the servers of a case up. With `restart` every round has new ones."""
+
+    def __init__(self, launcher: Launcher, house: House | None, *, restart: bool) -> None:
+        self._launcher, self._case, self._stage = launcher, launcher.case, launcher.stage
+        self._house, self._restart = house, restart
+        self._armed: list[Process] = []
+        self._tenants: dict[str, int] = {}
+
+    async def serve(self, role: Role, number: int) -> Process | None:
+        """Start the server of round `number`, or let the one that lives go on, unless this round wants another one.
+
+        Returns the process if it halted before it served. Raises StepFailed where it ended otherwise.
+        """
+        if self._house is not None and role.program.module == RECEIVERS and role.process not in self._case.struck:
+            await self._move_in(role, number, self._house)
+            return None
+        living = next((each for each in reversed(self._stage.processes) if each.name == role.process), None)
+        if living is not None and living.child.running:
+            if not self._wants_another(role, number):
+                return None
+            await self._stage.kill(living)
+        process = await self._launcher.launch(role, number)
+        try:
+            await self._stage.ready(process)
+        except StepFailed:
+            if not await _has_halted(process):
+                raise
+            return process
+        if process.halt_at is not None:
+            self._armed.append(process)
+        return None
+
+    async def halted(self) -> list[Process]:
+        """The servers that were armed in this round and have halted."""
+        armed, self._armed = self._armed, []
+        return [process for process in armed if await _has_halted(process)]
+
+    async def close(self) -> None:
+        """Let the house's receivers finish and go. Processes are the stage's."""
+        while self._tenants and self._house is not None:
+            await self._house.close(self._tenants.popitem()[1])
+
+    async def _move_in(self, role: Role, number: int, house: House) -> None:
+        if role.process not in self._tenants:
+            arguments, _substitutions = await self._stage.arguments(self._launcher.program(role, number))
+            # A house works elsewhere than its receivers.
+            whole = [
+                str(self._stage.directory / text) if before in PATHS else text
+                for before, text in zip(("", *arguments), arguments, strict=False)
+            ]
+            self._tenants[role.process] = await house.open(whole)
+
+    def _wants_another(self, role: Role, number: int) -> bool:
+        cut = role.process == RELAY and (self._case.cuts(number - 1) or self._case.cuts(number))
+        return bool(self._restart or cut or self._case.armed(number, role.process))
+
+
+async def _has_halted(process: Process) -> bool:
+    """Whether a process that was armed has halted, waiting a moment for the news of it."""
+    try:
+        ending = await process.child.wait_ended(NEWS_SECONDS)
+    except TimeoutError:
+        return False
+    return ending.exit_code == faults.HALT_EXIT_CODE
