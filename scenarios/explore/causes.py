@@ -21,6 +21,13 @@ def receipts_of_nothing(receipts: Sequence[Record], effects: Sequence[Record]) -
             yield f"the receipt of {each['id']} tells of a result that no effect gave"
 
 
+def requests_of_nobody(arrivals: Sequence[Record]) -> Iterator[str]:
+    """Requests without a key: they belong to no operation."""
+    for each in arrivals:
+        if each["data"]["key"] is None:
+            yield f"{each['id']} came without a key, so it belongs to no operation"
+
+
 def moves_without_cause(rows: Sequence[Record], moves: Sequence[Record]) -> Iterator[str]:
     """Transitions of a dispatch that had ended, attempts beyond the last, and attempts after the deadline."""
     for row in rows:

@@ -31,7 +31,8 @@ from scenarios.explore.story import replay_line, story
 from scenarios.explore.tenants import Houses
 from scenarios.explore.verdicts import KINDS, VIOLATED
 from scenarios.model import SQLITE
-from scenarios.oracle.variants import VARIANTS, Variant, subjects
+from scenarios.oracle.variant import Variant
+from scenarios.oracle.variants import VARIANTS, subjects
 
 __all__ = ["MODES", "Asked", "run", "subjects"]
 FORMAT, FORMAT_VERSION, MATRIX = "halt23.oracle", 1, "oracle.json"

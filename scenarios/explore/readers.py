@@ -9,7 +9,7 @@ from typing import Any
 
 from outbox.dispatch.edges import ACK_TIMEOUT, ACTIVE, ATTEMPT, CONSUMER, DEAD_LETTER, EXPIRED, TRANSPORT_OK
 from outbox.sqlite_choice import choose
-from scenarios.explore.causes import moves_without_cause, overtaken, receipts_of_nothing
+from scenarios.explore.causes import moves_without_cause, overtaken, receipts_of_nothing, requests_of_nobody
 from scenarios.explore.state import Lines, Place, State, counted, digest_of, in_words, read_lines
 
 SENDER, RECEIVER = "outbox", "receiver"
@@ -48,7 +48,10 @@ def read_journals(place: Place) -> State:
         attempts=len(attempts.of_type("attempt")),
         unfinished=tuple(unfinished),
         ended={},
-        uncaused=tuple(receipts_of_nothing(receipts.of_type("receipt"), effects.of_type("effect"))),
+        uncaused=(
+            *requests_of_nobody(arrivals.of_type("arrival")),
+            *receipts_of_nothing(receipts.of_type("receipt"), effects.of_type("effect")),
+        ),
         torn=tuple(each.name for each in files if each.torn_bytes),
         damaged=tuple(each.name for each in files if each.damaged_lines),
         told=_told(sender, effects, arrivals, files),
@@ -114,7 +117,11 @@ def _database_state(root: Path, tables: Tables, unfinished: Collection[str]) -> 
         arrivals=len(arrivals.of_type("arrival")),
         attempts=sum(move["reason_code"] == ATTEMPT for move in moves),
         ended={row["id"]: row["status"] for row in rows if row["status"] in (DEAD_LETTER, EXPIRED)},
-        uncaused=(*moves_without_cause(rows, moves), *overtaken(rows, order)),
+        uncaused=(
+            *requests_of_nobody(arrivals.of_type("arrival")),
+            *moves_without_cause(rows, moves),
+            *overtaken(rows, order),
+        ),
         unfinished=tuple(f"{row['id']} is {row['status']}" for row in rows if row["status"] in unfinished),
         torn=tuple(each.name for each in (effects, arrivals) if each.torn_bytes),
         damaged=tuple(each.name for each in (effects, arrivals) if each.damaged_lines),

@@ -2,9 +2,10 @@
 
 `lost`: an operation that was promised has no effect, or no receipt, or a receipt that nothing stands behind. `duplicate`: more
 effects or receipts than the receiver's kind allows. `phantom`: something that has no cause: an effect, receipt or history
-record of no operation; a request that nobody recorded as an attempt; an effect out of its turn, an attempt after its deadline
-or beyond the last, a receipt whose result no effect gave, a dispatch that had ended and moved again. `stuck`: rounds have run
-out and something is still to be done. Whatever makes the judgement worthless is *unknown*, never a pass.
+record of no operation; a request without a key, or that nobody recorded as an attempt; an effect out of its turn, an attempt
+after its deadline or beyond the last, a receipt whose result no effect gave, a dispatch that had ended and moved again.
+`stuck`: rounds have run out and something is still to be done. Whatever makes the judgement worthless is *unknown*, never a
+pass.
 """
 
 from collections.abc import Iterator, Sequence

@@ -26,7 +26,15 @@ from outbox.policies import Policy
 from outbox.transport import Limits
 from outbox.workflow import RECEIPTS, Workflow, intentions
 from scenarios.oracle.flows import EarlyReceipt, GluedLine, SplitLine, TornTail
-from scenarios.oracle.wires import AnyStatus, BelowFourHundred, HiddenResend, KeyOfItsOwn, Plain, ShortResponse
+from scenarios.oracle.wires import (
+    AnyStatus,
+    BelowFourHundred,
+    HiddenResend,
+    KeyOfItsOwn,
+    Plain,
+    RedirectFollowed,
+    ShortResponse,
+)
 
 LOCK_FILE = "dispatcher.pid"
 PID_WRITTEN = faults.declare("pid.written", "the lock file with the pid is there")
@@ -72,6 +80,7 @@ SENDERS: Mapping[str, Sender] = {
     "key-of-its-own": Sender(wire=KeyOfItsOwn),
     "any-status": Sender(wire=AnyStatus),
     "below-400": Sender(wire=BelowFourHundred),
+    "redirect-followed": Sender(wire=RedirectFollowed),
     "short-response": Sender(wire=ShortResponse),
     "pid-lock": Sender(lock=pid_lock),
     "look-up-outside-the-lock": Sender(looks_up_before_the_lock=True),

@@ -83,6 +83,33 @@ class BelowFourHundred(Plain):
         return _delivered(outcome) if isinstance(outcome, NotDelivered) and outcome.reason == "redirect" else outcome
 
 
+class RedirectFollowed(Plain):
+    """Mistake (F12): a redirect is followed, and the request that goes to the other origin has lost its key.
+
+    Right: as above. Who must follow sends the same key and body there, and calls that an attempt.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession, base: str, limits: Limits, now: float) -> None:
+        super().__init__(session, base, limits, now)
+        self._location: str | None = None
+        noted = aiohttp.TraceConfig()
+        noted.on_request_end.append(self._note)
+        noted.freeze()
+        session.trace_configs.append(noted)
+
+    async def _note(self, _session: object, _context: object, parameters: aiohttp.TraceRequestEndParams) -> None:
+        self._location = parameters.response.headers.get("Location")
+
+    async def send(self, *, route: str, key: str, body: bytes, attempt: int) -> Outcome:
+        """Once more, where another place was named."""
+        outcome = await super().send(route=route, key=key, body=body, attempt=attempt)
+        if isinstance(outcome, NotDelivered) and outcome.reason == "redirect" and self._location is not None:
+            return await transport.exchange(
+                self._session, self._location, headers={}, body=body, limits=self._limits, now=self._now
+            )
+        return outcome
+
+
 class ShortResponse(Plain):
     """Mistake: the status line said 200, so whatever came of the body is the result. A receipt tells what nobody answered.
 
