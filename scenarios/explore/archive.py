@@ -57,7 +57,7 @@ def derived_data(derived: Sequence[Derived]) -> list[dict[str, Any]]:
     return [
         {
             "subject": each.subject.name,
-            "points": {process: dict(points) for process, points in each.reached.items()},
+            "points": [{process: dict(points) for process, points in reached.items()} for reached in each.reached],
             "digest": each.state.digest,
             "doubts": list(each.doubts),
         }
@@ -84,7 +84,7 @@ def write(out: Path, facts: Facts, derived: Sequence[Derived], totals: Totals) -
             "plan": dict(facts.plan),
             "derived": derived_data(derived),
             "declared": dict(faults.declared()),
-            "totals": asdict(totals),
+            "totals": {**asdict(totals), "fired": sorted(totals.fired)},
             "run": dict(facts.run),
             "sources": dict(facts.sources),
             "files": evidence.files(out),

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Totals:
-    """What came out, and what the runs without faults could not settle."""
+    """What came out: cases by verdict, cases not gone deeper into, child processes, and the points that were fired."""
 
     cases: int = 0
     held: int = 0
@@ -52,11 +52,13 @@ class Totals:
     unknown: int = 0
     pruned: int = 0
     processes: int = 0
+    fired: set[str] = field(default_factory=set)
 
     def add(self, result: Mapping[str, Any]) -> None:
         """Count one result."""
         self.cases += 1
         self.processes += result["processes"]
+        self.fired.update(death["point"] for death in result["deaths"])
         self.violated += result["verdict"] == VIOLATED
         self.unknown += result["verdict"] == UNKNOWN
         self.held = self.cases - self.violated - self.unknown
@@ -69,7 +71,7 @@ class Campaign:
     """One campaign in `directory`. `told` hears of each result, also of those that are there already."""
 
     def __init__(self, plan: Plan, room: Room, directory: Path, told: Told) -> None:
-        self._plan, self._directory, self._told = plan, directory, told
+        self.plan, self._directory, self._told = plan, directory, told
         deep = plan.depth > 1
         self._room = replace(room, keep=plan.keep, observe=deep, restart_servers=deep and plan.mode != WIRE)
         self._lanes = asyncio.Semaphore(plan.jobs)
@@ -83,8 +85,8 @@ class Campaign:
         if resume:
             self._known = results.repair(self._directory)
         with results.Results(self._directory, self._known) as written:
-            for subject in self._plan.subjects:
-                await self._explore(wired(subject) if self._plan.mode == WIRE else subject, written)
+            for subject in self.plan.subjects:
+                await self._explore(wired(subject) if self.plan.mode == WIRE else subject, written)
 
     async def _explore(self, subject: Subject, written: results.Results) -> None:
         base = self._directory / BASELINE / subject.name
@@ -97,10 +99,10 @@ class Campaign:
         if can_prepare(subject, room):
             room = replace(room, prepared=base / "prepared")
             await prepare(subject, room, base / "prepared")
-        cases = CASES_OF[self._plan.mode](derived)
-        for depth in range(1, self._plan.depth + 1):
+        cases = CASES_OF[self.plan.mode](derived)
+        for depth in range(1, self.plan.depth + 1):
             first = self._number
-            await self._level(cases, replace(room, observe=depth < self._plan.depth), written)
+            await self._level(cases, replace(room, observe=depth < self.plan.depth), written)
             cases = self._deeper(subject, first, self._number)
         shutil.rmtree(base / "prepared", ignore_errors=True)
 
@@ -109,7 +111,7 @@ class Campaign:
         known = results.read(self._directory, self._number, self._known)
         async with _one_error(), asyncio.TaskGroup() as group:
             for case in cases:
-                if self._number == self._plan.budget:
+                if self._number == self.plan.budget:
                     break
                 number, self._number = self._number, self._number + 1
                 if number < self._known:
@@ -146,7 +148,7 @@ class Campaign:
         met: set[str] = set()
         for result in results.read(self._directory, first, end):
             case = parse(result["case"], [subject])
-            same_round = self._plan.mode == WIRE
+            same_round = self.plan.mode == WIRE
             at = 0 if same_round else len(case.rounds)
             reached = result["reached"][at : at + 1]
             if not reached or (not same_round and not self._is_new(result, met)):

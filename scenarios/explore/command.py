@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
+from outbox import faults
 from outbox.errors import BadInput
 from scenarios.engine.directories import fresh_directory, machine_faults
 from scenarios.engine.interrupts import stoppable
@@ -24,7 +25,7 @@ from scenarios.engine.study import ROOT
 from scenarios.engine.supervisor import PRELOADED, Supervisor
 from scenarios.errors import EvidenceIncomplete, Interrupted
 from scenarios.explore import archive, results
-from scenarios.explore.campaign import CASES, Campaign, Plan
+from scenarios.explore.campaign import CASES, POINTS, Campaign, Plan
 from scenarios.explore.model import Case, Subject, parse
 from scenarios.explore.progress import shown
 from scenarios.explore.rounds import KEEP_ALL, Play, Room
@@ -126,6 +127,13 @@ def _report(out: Path, campaign: Campaign, wall_seconds: float) -> int:
         f"{verdict} {out}: {totals.cases} cases, {totals.violated} violated, {totals.unknown} unknown, {totals.pruned} pruned; "
         f"{totals.processes} child processes, {wall_seconds:.1f} s, {totals.cases / wall_seconds:.1f} cases a second"
     )
+    owned = [point for point in faults.declared() if any(each.subject.owner(point) for each in campaign.derived)]
+    silent = [point for point in owned if point not in totals.fired]
+    if campaign.plan.mode == POINTS:
+        print(
+            f"points fired: {len(owned) - len(silent)} of {len(owned)}"
+            + (f"; not in this campaign: {', '.join(silent)}" if silent else "")
+        )
     print(f"Now let the audit judge: python audit/audit.py {out}")
     return code
 
@@ -190,9 +198,9 @@ def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
 def _smaller(case: Case) -> list[Case]:
     """The same case with one fault less, each once. A round that becomes empty falls away."""
     found = []
-    for at, faults in enumerate(case.rounds):
-        for which in range(len(faults)):
-            left = (*faults[:which], *faults[which + 1 :])
+    for at, struck in enumerate(case.rounds):
+        for which in range(len(struck)):
+            left = (*struck[:which], *struck[which + 1 :])
             rounds = (*case.rounds[:at], *((left,) if left else ()), *case.rounds[at + 1 :])
             if rounds:
                 found.append(replace(case, rounds=rounds))

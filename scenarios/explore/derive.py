@@ -24,10 +24,10 @@ WHOLE = ("duplicate-request", "hold-response", "redirect", "unreadable-success",
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What the runs without faults gave: the points of the first round, the last state, and why they cannot be trusted."""
+    """What the runs without faults gave: the points of each round, the last state, and why they cannot be trusted."""
 
     subject: Subject
-    reached: Reached
+    reached: tuple[Reached, ...]
     state: State
     doubts: tuple[str, ...]
 
@@ -40,7 +40,7 @@ async def derive(subject: Subject, room: Room, directory: Path) -> Derived:
     if not doubts:
         doubts += await _plant(subject, room, directory / "run-2")
     assert first.state is not None
-    return Derived(subject, first.reached[0] if first.reached else {}, first.state, tuple(doubts))
+    return Derived(subject, tuple(first.reached), first.state, tuple(doubts))
 
 
 def _doubts(subject: Subject, first: Played, second: Played) -> Iterator[str]:
@@ -107,21 +107,23 @@ def _effects(state: State) -> int:
 
 def point_cases(derived: Derived) -> Iterator[Case]:
     """One case for each process, point and occurrence."""
-    for death in deaths(derived.reached):
-        yield Case(derived.subject, ((death,),))
+    for before, reached in enumerate(derived.reached):
+        for death in deaths(reached):
+            yield Case(derived.subject, (*((),) * before, (death,)))
 
 
 def pause_cases(derived: Derived) -> Iterator[Case]:
     """One case for each point of a program that runs to its end: stopped there, and overtaken by another of its kind."""
-    for death in deaths(derived.reached):
-        role = derived.subject.role(death.process)
-        if role.stoppable and not role.server:
-            yield Case(derived.subject, ((Pause(death.process, death.point, death.occurrence),),))
+    for before, reached in enumerate(derived.reached):
+        for death in deaths(reached):
+            role = derived.subject.role(death.process)
+            if role.stoppable and not role.server:
+                yield Case(derived.subject, (*((),) * before, (Pause(death.process, death.point, death.occurrence),)))
 
 
 def wire_cases(derived: Derived) -> Iterator[Case]:
     """Every cut alone, and every cut of the first exchange together with a death of whoever sends or receives in that round."""
-    connections = sum(derived.reached.get("receiver", {}).get(point, 0) for point in ("arrival.append.before",))
+    connections = derived.reached[0].get("receiver", {}).get("arrival.append.before", 0)
     for fault in (*CUTS, *WHOLE):
         for connection in range(1, connections + 1):
             yield Case(derived.subject, ((Cut(fault, connection),),))

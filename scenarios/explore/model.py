@@ -128,6 +128,7 @@ class Pause:
         return f"{self.point}#{self.occurrence}"
 
 
+NONE = "none"
 RELAY = "relay"
 COPY = "duplicate-request"
 
@@ -166,8 +167,8 @@ class Case:
         return sum(isinstance(fault, Cut) and fault.fault == COPY for fault in self.faults)
 
     def __str__(self) -> str:
-        rounds = ("&".join(self._text(fault) for fault in each) for each in self.rounds)
-        return f"{self.subject.name}/{'+'.join(rounds) or 'none'}"
+        rounds = ("&".join(self._text(fault) for fault in each) or NONE for each in self.rounds)
+        return f"{self.subject.name}/{'+'.join(rounds) or NONE}"
 
     def _text(self, fault: Fault) -> str:
         if isinstance(fault, Cut):
@@ -208,10 +209,12 @@ def parse(text: str, subjects: Sequence[Subject]) -> Case:
     if subject is None:
         known = ", ".join(each.name for each in subjects)
         raise BadInput(f"{text!r} names no case: there is no subject {name!r}; there are: {known}")
-    if faults == "none":
+    if faults == NONE:
         return Case(subject)
-    rounds = tuple(tuple(_fault(each, subject, text) for each in part.split("&")) for part in faults.split("+"))
-    return Case(subject, rounds)
+    rounds = (
+        () if part == NONE else tuple(_fault(each, subject, text) for each in part.split("&")) for part in faults.split("+")
+    )
+    return Case(subject, tuple(rounds))
 
 
 def _fault(text: str, subject: Subject, whole: str) -> Fault:

@@ -133,11 +133,17 @@ class Play:
 
     async def _rounds(self, servers: Servers) -> bool:
         """Whether recovery came to its end."""
+        settled = False
         for number in range(1, len(self._case.rounds) + SPARE_ROUNDS + 1):
             self._played.rounds = self._round = number
             settled = await self._play_round(servers)
             if settled and number >= len(self._case.rounds) and not (await self._state()).unfinished:
                 return True
+        if settled and self._played.left and (await self._state()).digest == self._played.left[-1].state.digest:
+            self._doubts.append(
+                "recovery did nothing: every program said that it was done, and no file has changed since the last death; see "
+                "whether the programs of the recovery work on the files of the case"
+            )
         return False
 
     async def _play_round(self, servers: Servers) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from outbox.dispatch.edges import ACTIVE, DEAD_LETTER
+from outbox.dispatch.edges import STATUSES
 from scenarios.catalogue.dispatch import parts as dispatch
 from scenarios.catalogue.parts import QUESTION, client, dispatcher, producer, receiver, relay
 from scenarios.explore.model import Allowed, Reader, Role, Subject
@@ -20,7 +20,7 @@ AT_LEAST_ONE = Allowed(each_fault=1)
 # Who asks before it sends again is spared the faults, not what the network doubles.
 ONE_UNLESS_DOUBLED = Allowed(each_copy=1)
 
-RECEIVER_OWNS = ("arrival", "arrivals", "answer", "effect", "effects", "key", "keys", "query")
+RECEIVER_OWNS = ("arrival", "arrivals", "answer", "effect", "effects", "query")
 DISPATCHER_OWNS = ("attempt", "attempts", "outcome", "inquiry", "receipt", "receipts", "history", "send")
 TIME = ("--now", "{now}")
 # A held response would be waited for in earnest otherwise.
@@ -133,10 +133,11 @@ SUBJECTS: tuple[Subject, ...] = (
                 operating("retry", dispatch.ONE, done=REFUSED),
                 serving("keyed"),
                 SCAN,
-                operating("purge", "--status", "delivered", name="purger"),
+                # Kept for longer than a producer may repeat itself: a purge frees the deduplication key.
+                operating("purge", "--status", "delivered", "--older-than-seconds", "3000", name="purger"),
             ),
         ),
-        # Here the operator sends dead letters again until there is none.
-        read=partial(read_database, unfinished=(*ACTIVE, DEAD_LETTER)),
+        # Here operators go on until there is nothing left to look after.
+        read=partial(read_database, unfinished=STATUSES),
     ),
 )
