@@ -67,7 +67,8 @@ class Subject:
     In arguments `{now}` is the round's time: each round begins `round_seconds` after the one before, so that leases and
     backoffs are over. Who runs while another one is stopped does so `pause_seconds` later. `operations` are the keys that must
     come to their effects. `plant` is a program that makes one effect more, at the receiver, behind the sender's back: it proves
-    that effects are seen.
+    that effects are seen. With `may_idle` a recovery that changes nothing is stuck: its programs have looked, and found nothing
+    that they would do. Otherwise it is unknown, for nobody can tell whether they have.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Subject:
     operations: tuple[str, ...]
     plant: Program
     allowed: Allowed = Allowed()
+    may_idle: bool = False
     round_seconds: int = 4000
     pause_seconds: int = 20
 

@@ -47,7 +47,7 @@ def _limited(name: str, scan_program: Program) -> Subject:
 
 
 def _zoned(name: str, books: str, *zone: str) -> Subject:
-    return outbox(name, bad_scan(books, *zone), producers=enqueuers(*FEW))
+    return outbox(name, bad_scan(books, *zone), producers=enqueuers(*FEW), may_idle=True)
 
 
 SCAN = outbox("right-scan")
@@ -79,7 +79,12 @@ SCANS = (
         "F03",
     ),
     Variant(
-        outbox("bound-to-owner", bad_scan("bound-to-owner")), SCAN, BOTH[:1], (STUCK,), "a claim belongs to a dead owner", "F14"
+        outbox("bound-to-owner", bad_scan("bound-to-owner"), may_idle=True),
+        SCAN,
+        (POINTS,),
+        (STUCK,),
+        "a claim belongs to a dead owner",
+        "F14",
     ),
     Variant(
         _zoned("local-time-west", "local-time", *WEST),

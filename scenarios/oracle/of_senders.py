@@ -62,7 +62,7 @@ SENDERS = (
         "F21",
     ),
     Variant(
-        journal("glued-line", bad_sender("glued-line")),
+        journal("glued-line", bad_sender("glued-line"), may_idle=True),
         SPLIT,
         (POINTS,),
         (LOST, PHANTOM, STUCK),

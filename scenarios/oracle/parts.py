@@ -52,6 +52,7 @@ def journal(
     body: str = QUESTION,
     before: Sequence[Role] = (),
     allowed: Allowed = Allowed(),  # noqa: B008 - a frozen value
+    may_idle: bool = False,
 ) -> Subject:
     """One intention in a journal, sent by `sender` to the receiver `to`."""
     return Subject(
@@ -66,6 +67,7 @@ def journal(
         operations=KEYS[:1],
         plant=PLANTED,
         allowed=allowed,
+        may_idle=may_idle,
     )
 
 
@@ -106,6 +108,7 @@ def outbox(
     after: Sequence[Role] = (),
     operations: tuple[str, ...] = (dispatch.ONE,),
     allowed: Allowed = Allowed(),  # noqa: B008 - a frozen value
+    may_idle: bool = False,
     round_seconds: int = 4000,
 ) -> Subject:
     """Dispatches in SQLite, sent by `scan`; `before` and `after` it other programs run in each round."""
@@ -123,5 +126,6 @@ def outbox(
         operations=operations,
         plant=PLANTED,
         allowed=allowed,
+        may_idle=may_idle,
         round_seconds=round_seconds,
     )
