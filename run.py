@@ -113,7 +113,8 @@ def report(arguments: argparse.Namespace) -> int:
 def explore(arguments: argparse.Namespace) -> int:
     """Derive crash cases from runs without faults, play them all, and say what did not hold."""
     from scenarios.explore import command  # noqa: PLC0415 - as above
-    from scenarios.explore.campaign import POINTS, Plan  # noqa: PLC0415
+    from scenarios.explore.campaign import Plan  # noqa: PLC0415
+    from scenarios.explore.levels import POINTS  # noqa: PLC0415
 
     for name in ("jobs", "budget"):
         value = getattr(arguments, name)

@@ -59,7 +59,10 @@ class Kept:
 
 
 class Report:
-    """What the audit has to say about one directory; `kept` is there only where it was asked for."""
+    """What the audit has to say about one directory; `kept` is there only where it was asked for.
+
+    `catalogue` is how many scenarios of the catalogue the run's store can run.
+    """
 
     __slots__ = ("catalogue", "findings", "kept", "left_out", "path", "totals", "verdict")
 
@@ -88,8 +91,12 @@ def audit_archive(path: str, root: str | Checkout, keep: bool = False) -> Report
     catalogue = 0
     kept: Kept | None = None
     if manifest is not None and protocol.well_formed(manifest, findings.about(MANIFEST)):
-        catalogue = len(manifest["protocol"]["catalogue"])
+        catalogue = len(protocol.runnable(manifest))
         cases = _cases(manifest, recorded, tree, findings)
+        if any(case.exporting for case in cases):
+            from audit import databases  # noqa: PLC0415 (needed by one section, so not at every start)
+
+            databases.check(cases, manifest["selection"]["store"], findings.about(PROCESSES))
         for case in cases:
             _scenario(case)
         totals = _totals(cases)
@@ -153,6 +160,11 @@ def _scenario(case: Case) -> None:
         from audit import prefixes  # noqa: PLC0415 (needed by one scenario, so not at every start)
 
         prefixes.check(case)
+    if case.exporting:
+        from audit import books, exports  # noqa: PLC0415 (needed by one section, so not at every start)
+
+        exports.gather(case)
+        books.hold(case, case.exports)
     traffic = requests.gather(case)
     dispatch.check(case, traffic)
     if case.having(RELAY):

@@ -1,4 +1,4 @@
-"""One scenario of an archive, gathered for the checks: its plan, its processes and its journals.
+"""One scenario of an archive, gathered for the checks: its plan, its processes, its journals and its exports.
 
 `gather` works out from the module and the `--dir` of every recorded process which journals the scenario must have left,
 reads each of them, and reports what is missing. A `Ran` is one recorded process together with its place in the plan; a
@@ -101,8 +101,8 @@ class Case:
     """A scenario: what the protocol plans, what the audit expects, what the archive has."""
 
     __slots__ = (
-        "checkpoints", "expectation", "files", "first", "folder", "launches", "name", "note", "plan", "processes", "ran",
-        "stores", "tally", "tree",
+        "checkpoints", "expectation", "exports", "files", "first", "folder", "launches", "moves", "name", "note", "plan",
+        "processes", "ran", "rows", "stores", "successes", "tally", "tree",
     )  # fmt: skip
 
     def __init__(
@@ -123,6 +123,14 @@ class Case:
         self.first = FirstStep(self.name, len(plan["steps"]), tree.findings)
         self.tally: Tally | None = None
         self.checkpoints: dict[str, tuple[int, int, int, int]] = {}
+        self.exports: dict[str, dict[str, Any]] = {}
+        self.rows: dict[str, tuple[int, ...]] = {}
+        self.moves = self.successes = 0
+
+    @property
+    def exporting(self) -> bool:
+        """Whether this is a scenario of a dispatch outbox, whose tables are exported."""
+        return any(step["do"] == "export" for step in self.plan["steps"])
 
     def having(self, module: str) -> list[Store]:
         """The stores on which a module worked."""
@@ -133,15 +141,19 @@ class Case:
         return [process for process in self.ran if process.module == module]
 
     def counts(self) -> tuple[int, int, int, int]:
-        """Effects, receipts, history records and arrivals, from the journals alone."""
+        """Effects, receipts, history records and arrivals, from the journals and exports alone.
+
+        Of a dispatch outbox the transitions are the history, and those that record a success its receipts.
+        """
         told = self.tally or Tally(self)
         effects, receipts, history, arrivals = [told.records.get(each, 0) for each in COUNTED_TYPES.items()]
-        return effects, receipts, history, arrivals
+        return effects, receipts + self.successes, history + self.moves, arrivals
 
     def close(self) -> None:
         """The scenario was judged: from now on there are its counts, and its journals are let go."""
         self.tally = Tally(self)
         self.stores.clear()
+        self.exports.clear()
 
 
 class Tally:

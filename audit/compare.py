@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from audit import compare_volatile
-from audit.compare_files import Sides, documents, journals, others, tables
+from audit.compare_files import Sides, documents, exports, journals, others, tables
 from audit.files import Tree
 from audit.findings import Findings, plain, show
 from audit.inventory import CHECKOUT, is_checkout
@@ -160,6 +160,8 @@ def _each_file(found: Comparison, sides: Sides, manifests: list[Document]) -> No
             _documents(sides, name)
         elif name == TABLES:
             tables(sides, name, *contents)
+        elif "/exports/" in name:
+            _documents(sides, name)
         elif name.endswith(".jsonl"):
             journals(sides, name, *contents)
         if sides.count == told and not (name in (RESULTS, TABLES) and sides.partial):
@@ -191,6 +193,9 @@ def _documents(sides: Sides, name: str) -> None:
     both = [each for tree in sides.trees if (each := _document(tree, name)) is not None]
     if len(both) == len(sides.trees):
         _laid_out(sides, name, both)
+        if "/exports/" in name:
+            exports(sides, name, both[0][0], both[1][0])
+            return
         documents(sides, name, both[0][0], both[1][0])
         if name == PROCESSES:
             compare_volatile.processes(sides, (both[0][0], both[1][0]))

@@ -146,6 +146,13 @@ def _passed_over(name: str, sides: Sides) -> Callable[[Path], bool]:
     return of_manifest
 
 
+def exports(sides: Sides, name: str, first: dict[str, Any], second: dict[str, Any]) -> None:
+    """Two exports of tables, value by value."""
+    scenario, place = sides.split(name)
+    for each in unlike(first, second, lambda path: False):
+        _tell(sides, each, scenario, f"{place} {words(each.path)}".strip())
+
+
 def journals(sides: Sides, name: str, first: bytes, second: bytes) -> None:
     """Two journals, record by record: which record, by its line, type and id, and which member."""
     scenario, place = sides.split(name)

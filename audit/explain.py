@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 
 from audit.case import HALTED
+from audit.expectations.words import ROWS, STATUSES
+from audit.exports import LAST
 from audit.findings import FAIL, UNKNOWN, plain
 from audit.promises import broken
 from audit.protocol import RUN, SQLITE
@@ -76,14 +78,19 @@ WALK = (
     "its receipt. The tally that it printed and its exit code must follow.",
     "Receiver. {arrival}, {answer}, {effect}, {key}, {query}. Each answer must be the one that this kind of receiver owes "
     "to what it remembered at that moment, and each effect must have the arrival that caused it.",
+    "Books. {exports} of a dispatch outbox on {database} with {rows}, {moves} and {events}. The audit kept books of its own: "
+    "it played producers, scans, consumers and operators from their commands, through each pause and death, over what the "
+    "receivers answered. Every member of every row, transition and event, every printed line and every exit code must be what "
+    "they come to.",
     "Wire. {exchange} through a relay, {request} of bare clients. What one side sent must be what the other received: keys, "
     "fingerprints, attempts, and results by their hash. A fault on the way must have broken what it breaks, at its place, "
     "and nothing else.",
     "Counts. {effects} effects, {receipts} receipts, {completed} history records, {arrivals} arrivals, counted anew from "
-    "the journals alone. Scenario by scenario they must be those of the protocol, of the audit's own table, of results.json "
-    "and of the rows of tables.md.",
+    "the journals, and of a dispatch outbox from its exports, alone. Scenario by scenario they must be those of the protocol, "
+    "of the audit's own table, of results.json and of the rows of tables.md.",
 )
 """One paragraph for each group of checks; in braces what `_numbers` counts."""
+DATABASES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 RECORDS = {
     "intention": ("intentions", "intention", "intentions"),
     "attempt": ("attempts", "attempt", "attempts"),
@@ -131,10 +138,11 @@ def _verdict(report: Report, name: str) -> list[str]:
 
 def _held(kept: Kept) -> str:
     """How much of the catalogue the archive has."""
-    selection, catalogue = kept.manifest["selection"], len(kept.manifest["protocol"]["catalogue"])
+    selection, several = kept.manifest["selection"], len(kept.manifest["selection"]["scenarios"])
+    catalogue = len(kept.manifest["protocol"]["catalogue"])
     if selection["complete"]:
-        return f"all {catalogue} scenarios of the catalogue, completely"
-    several = len(selection["scenarios"])
+        of_store = "" if several == catalogue else f" that {DATABASES[selection['store']]} can run"
+        return f"all {several} scenarios of the catalogue{of_store}, completely"
     return f"{several} of the {catalogue} scenarios of the catalogue (nothing is said of the others), and these completely"
 
 
@@ -188,6 +196,11 @@ def _numbers(kept: Kept) -> dict[str, str | int]:
         "journals": _count(sum(tally.journals for tally in tallies), "journal"),
         "records": _count(sum(tally.lines for tally in tallies), "record"),
         "torn": _count(sum(tally.torn for tally in tallies), "torn tail"),
+        "database": DATABASES[manifest["selection"]["store"]],
+        "exports": _count(sum(len(case.rows) for case in cases), "export"),
+        "rows": _count(sum(sum(rows[: len(STATUSES)]) for case in cases for rows in case.rows.values()), "row"),
+        "moves": _count(sum(case.moves for case in cases), "transition"),
+        "events": _count(sum(case.rows[LAST][ROWS.index("events")] for case in cases if LAST in case.rows), "event"),
         "checks": _count(sum(step["do"] == "check" for step in steps), "checkpoint"),
     }
     for word, (name, singular, plural) in RECORDS.items():

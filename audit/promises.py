@@ -19,10 +19,11 @@ COUNTS = "The declared counts are those of the journals"
 CLAIMS = "results.json and tables.md say what the journals say"
 SENDER = "What the sender recorded follows from its policy and from what came back"
 RECEIVER = "What the receiver did and answered follows from what arrived"
+BOOKS = "What a database held follows from what its processes did and from what came back"
 WIRE = "What one side sent is what the other side received"
 PREFIXES = "A journal that is cut anywhere is opened again with its complete records"
 WHOLE = "The archive agrees with itself"
-ORDER = (FILES, SOURCES, PLAN, RUN, PROCESSES, CHAIN, SENDER, RECEIVER, WIRE, PREFIXES, COUNTS, CLAIMS, WHOLE)
+ORDER = (FILES, SOURCES, PLAN, RUN, PROCESSES, CHAIN, SENDER, RECEIVER, BOOKS, WIRE, PREFIXES, COUNTS, CLAIMS, WHOLE)
 
 OF_JOURNAL = {
     "intentions": SENDER, "attempts": SENDER, "receipts": SENDER, "history": SENDER, "effects": RECEIVER, "keys": RECEIVER,
@@ -59,6 +60,8 @@ def promise(finding: Finding) -> str:
 
 
 def _of_journal(place: str, sentence: str) -> str:
+    if "/exports/" in place:
+        return BOOKS
     path, _, where = place.partition(".jsonl")
     if "/checkpoints/" in path or where.endswith((" previous", " sequence")) or sentence.startswith(OF_LINES):
         return CHAIN

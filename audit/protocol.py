@@ -9,8 +9,8 @@ that were run, with what the table expects of them.
 from __future__ import annotations
 
 from audit.checkpoints import say
-from audit.expectations import PROTOCOLS, expected_in
-from audit.expectations.words import COUNTED
+from audit.expectations import ONLY_ON, PROTOCOLS, STORES, expected_in
+from audit.expectations.words import COUNTED, ROWS
 from audit.findings import show
 from audit.hashing import digest
 from audit.shapes import (
@@ -72,7 +72,8 @@ MANIFEST: Shape = {
 }  # fmt: skip
 PROTOCOL: Shape = {"version": POSITIVE, "sha256": SHA, "catalogue": LIST, "scenarios": LIST}
 ENTRY: Shape = {"scenario": NAME, "sha256": SHA}
-SELECTION: Shape = {"scenarios": list_of(TEXT), "complete": FLAG}
+STORE = one_of(*STORES)
+SELECTION: Shape = {"scenarios": list_of(TEXT), "store": STORE, "complete": FLAG}
 RUN: Shape = {
     "spawn": one_of("fork", "exec"), "jobs": POSITIVE, "started_at": MOMENT, "wall_seconds": NUMBER, "cores": POSITIVE,
     "python": NAME, "implementation": NAME, "platform": NAME, "file_system": optional(NAME), "packages": map_of(NAME),
@@ -81,11 +82,13 @@ RUN: Shape = {
 }  # fmt: skip
 SQLITE: Shape = {"package": NAME, "version": NAME, "journal_mode": one_of("wal", "truncate")}
 PLAN: Shape = {
-    "section": NAME, "name": NAME, "shows": NAME, "look_at": NAME, "counterexample": FLAG, "steps": LIST, "expected": OBJECT,
+    "section": NAME, "name": NAME, "shows": NAME, "look_at": NAME, "counterexample": FLAG, "store": optional(STORE),
+    "steps": LIST, "expected": OBJECT,
 }  # fmt: skip
 MOST_STEPS = 200
 """The checks go through the steps of a scenario more than once, so a scenario without end is refused at once."""
 COUNTS: Shape = dict.fromkeys(COUNTED, COUNT)
+ROW_COUNTS: Shape = dict.fromkeys(ROWS, COUNT)
 HALT = optional(Kind("POINT or POINT#OCCURRENCE", _is_halt))
 _PROGRAM: Shape = {"process": NAME, "module": NAME, "arguments": list_of(TEXT)}
 _ENDING: Shape = {"do": NAME, "process": NAME}
@@ -103,6 +106,10 @@ STEPS: dict[str, Shape] = {
     "flip": {"do": NAME, "path": NAME, "offset": COUNT},
     "move": {"do": NAME, "path": NAME, "to": NAME},
     "check": {"do": NAME, "name": NAME, "counts": OBJECT},
+    "export": {"do": NAME, "name": NAME, "rows": OBJECT},
+    "limit_files": {"do": NAME, "process": NAME, "max_bytes": COUNT},
+    "kill_database": {"do": NAME},
+    "start_database": {"do": NAME},
 }
 
 
@@ -150,10 +157,26 @@ def selected(manifest: dict[str, Any], note: Note) -> list[tuple[dict[str, Any],
     if wanted != selection["scenarios"] or not wanted or len(plans) != len(protocol["scenarios"]):
         words = show(selection["scenarios"])
         note("selection.scenarios", f"is {words}, which are not scenarios of the protocol in its order")
-    if selection["complete"] != (len(wanted) == len(sums)):
-        words = f"{len(wanted)} of {len(sums)} scenarios"
+    store = selection["store"]
+    can_run = _of_store(sums, store)
+    for name in wanted:
+        if name not in can_run:
+            note("selection.store", f"is {show(store)}, on which {name} cannot be run")
+    if selection["complete"] != (wanted == can_run):
+        words = f"{len(wanted)} of the {len(can_run)} scenarios that {store} can run"
         note("selection.complete", f"is {show(selection['complete'])}, but {words} were selected")
     return [(plans[name], table.get(name)) for name in wanted]
+
+
+def runnable(manifest: dict[str, Any]) -> list[str]:
+    """The scenarios of the catalogue that the run's store can run."""
+    entries = manifest["protocol"]["catalogue"]
+    names = [entry["scenario"] for entry in entries if type(entry) is dict and type(entry.get("scenario")) is str]
+    return _of_store(names, manifest["selection"]["store"])
+
+
+def _of_store(names: Iterable[str], store: str) -> list[str]:
+    return [name for name in names if ONLY_ON.get(name) in (None, store)]
 
 
 def _catalogue(protocol: dict[str, Any], note: Note) -> dict[str, str]:
@@ -217,6 +240,8 @@ def _step(step: Any, note: Note, where: str) -> bool:
         return False
     if kind == "check":
         return holds(step["counts"], COUNTS, note, f"{where}.counts")
+    if kind == "export":
+        return holds(step["rows"], ROW_COUNTS, note, f"{where}.rows")
     if kind == "together":
         runs = [type(run) is dict and run.get("do") == "run" and _step(run, note, f"{where}.runs") for run in step["runs"]]
         if not all(runs):
@@ -233,5 +258,7 @@ def _table(name: str, plan: dict[str, Any], expectation: Expectation | None, not
     counts = tuple(plan["expected"][member] for member in COUNTED)
     if counts != expectation.counts:
         note(f"{place}.expected", f"is {say(counts)}, but the audit's own table has {say(expectation.counts)}")
+    if plan["store"] != ONLY_ON.get(name):
+        note(f"{place}.store", f"is {show(plan['store'])}, but the audit's own table has {show(ONLY_ON.get(name))}")
     if plan["counterexample"] != expectation.counterexample:
         note(f"{place}.counterexample", f"is {show(plan['counterexample'])}, but the audit's own table says otherwise")

@@ -26,7 +26,7 @@ class Request:
 
     __slots__ = (
         "answers", "arrivals", "attempt", "body", "closed", "died_at", "exchange", "in_hand", "key", "left", "process",
-        "receipt", "record", "route", "sender", "settled", "words",
+        "receipt", "record", "route", "scanned", "sender", "settled", "words",
     )  # fmt: skip
 
     def __init__(self, record: Record, attempt: str | None, route: str | None, body: bytes | None) -> None:
@@ -44,6 +44,7 @@ class Request:
         self.answers: list[Record] = []
         self.exchange: Record | None = None
         self.process: Ran | None = None
+        self.scanned = False
         self.left = attempt is None
         self.in_hand = False
         self.died_at = ""
@@ -99,17 +100,24 @@ class Traffic:
 
 
 def gather(case: Case) -> Traffic:
-    """Every request that an outbox or a client began, with what belongs to it."""
+    """Every request that an outbox or a client began, with what belongs to it; of a dispatch outbox those of its scans."""
     begun: list[Request] = []
+    if case.exporting:
+        from audit.scans import sends  # noqa: PLC0415 (needed by one section, so not at every start)
+
+        begun.extend(sends(case))
+    scanned = {request.record.place for request in begun}
     for store in case.stores.values():
         begun.extend(_attempts(store))
         begun.extend(_client_requests(store))
     traffic = Traffic(begun)
     traffic.sent.extend(request for request in begun if request.attempt is None)
-    known = {(request.sender, request.key, request.attempt): request for request in reversed(begun)}
+    known = {(each.sender, each.key, each.attempt): each for each in reversed(begun) if not each.scanned}
     for store in case.stores.values():
         answers = store["arrivals"].by_id("answer")
         for arrival in store["arrivals"].of("arrival"):
+            if arrival.place in scanned:
+                continue
             data = arrival.data
             request = known.get((data["sender"], data["key"], data["attempt"]))
             if request is None:

@@ -8,11 +8,11 @@ cell, so that a wrong count is told as one, and the whole file line by line (`au
 from __future__ import annotations
 
 from audit.checkpoints import say
-from audit.expectations.words import COUNTED
+from audit.expectations.words import COUNTED, ROWS
 from audit.findings import show
-from audit.protocol import COUNTS
+from audit.protocol import COUNTS, ROW_COUNTS
 from audit.shapes import COUNT, FLAG, LIST, NAME, OBJECT, TEXT, exactly, holds, list_of, one_of
-from audit.tables import hold_lines
+from audit.tables import cells_of, hold_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,9 +29,10 @@ RESULTS: Shape = {
 }  # fmt: skip
 SCENARIO: Shape = {
     "scenario": NAME, "shows": TEXT, "look_at": TEXT, "counterexample": FLAG, "expected": OBJECT, "counts": OBJECT,
-    "checks": LIST, "problems": list_of(TEXT), "verdict": VERDICT,
+    "checks": LIST, "exports": LIST, "problems": list_of(TEXT), "verdict": VERDICT,
 }  # fmt: skip
 CHECK: Shape = {"name": NAME, "expected": OBJECT, "counts": OBJECT}
+EXPORT: Shape = {"name": NAME, "expected": OBJECT, "rows": OBJECT}
 CONTROLS = bytes([*range(10), *range(11, 32), 127])
 COUNTEREXAMPLES = "counterexamples among them: "
 TOTALS: Shape = dict.fromkeys(("scenarios", "processes", "requests", "records"), COUNT)
@@ -82,6 +83,26 @@ def _entry(entry: Any, case: Case, note: Note, place: str) -> None:
                 note(f"{where}.{member}", f"is {show(check_entry[member])}, but the protocol has {show(wanted)}")
         holds(check_entry["expected"], COUNTS, note, f"{where}.expected")
         _counts(check_entry["counts"], case.checkpoints.get(step["name"], (0, 0, 0, 0)), note, f"{where}.counts")
+    _exports(entry["exports"], case, note, place)
+
+
+def _exports(entries: list[Any], case: Case, note: Note, place: str) -> None:
+    """What is told of the exports is what the protocol asks for and what the exports hold."""
+    planned = [step for step in case.plan["steps"] if step["do"] == "export"]
+    if len(entries) != len(planned):
+        note(f"{place}.exports", f"has {len(entries)} entries, but the protocol has {len(planned)} exports")
+    for number, (entry, step) in enumerate(zip(entries, planned, strict=False)):
+        where = f"{place}.exports[{number}]"
+        if not holds(entry, EXPORT, note, where):
+            continue
+        for member, wanted in (("name", step["name"]), ("expected", step["rows"])):
+            if entry[member] != wanted:
+                note(f"{where}.{member}", f"is {show(entry[member])}, but the protocol has {show(wanted)}")
+        holds(entry["expected"], ROW_COUNTS, note, f"{where}.expected")
+        if holds(entry["rows"], ROW_COUNTS, note, f"{where}.rows"):
+            told, held = tuple(entry["rows"][name] for name in ROWS), case.rows.get(step["name"])
+            if told != held:
+                note(f"{where}.rows", f"is {show(told)}, but the export holds {show(held)}")
 
 
 def _counts(claimed: Any, derived: tuple[int, int, int, int], note: Note, place: str) -> None:
@@ -111,7 +132,7 @@ def check_tables(data: bytes, cases: list[Case], note: Note) -> None:
             note(f"tables.md:{number}", f"is the row of {show(name)}, which is none of the selected scenarios")
             continue
         found.append(name)
-        wanted = [str(count) for count in cases[at].counts()]
+        wanted = cells_of(cases[at])
         if cells[1:] != wanted:
             note(f"tables.md:{number}", f"has the counts {show(cells[1:])}, but the journals have {show(wanted)}")
         if ("counterexample" in cells[0].lower()) != cases[at].plan["counterexample"]:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from audit.player import Player
 
 
+OPERATIONS, EFFECTS = "/operations", "/effects"
+
+
 class Service:
     """How one incarnation of a receiver serves what arrives."""
 
@@ -61,7 +64,9 @@ class Service:
 
     def serve(self, arrival: Record, seen: Known | None) -> Decision:
         """What happens between an arrival and its answer; the effect and the key are taken on the way."""
-        data = arrival.data
+        data, path = arrival.data, arrival.data["route"].partition("?")[0]
+        if path != OPERATIONS:
+            return Decision("refused", *((405, "method_not_allowed") if path == EFFECTS else (404, "not_found")))
         if data["fingerprint"] is None:
             return Decision("refused", 400, "body_incomplete")
         if self.kind.looks_up and data["key"] is None:

@@ -7,6 +7,7 @@ prose that no other file holds; their hashes are pinned (`expectations.introduct
 from __future__ import annotations
 
 from audit.expectations.introductions import INTRODUCTIONS
+from audit.expectations.words import ROWS
 from audit.findings import show
 from audit.hashing import digest
 
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from audit.findings import Note
 
 HEAD = ("| Scenario | Receiver effects | Receipts | Complete history records | Arrivals |", "|---|---|---|---|---|")
+HEAD_OF_EXPORTS = (
+    "| Scenario | Receiver effects | Receipts | Transitions | Arrivals | Attempts | Rows at the end |",
+    "|---|---|---|---|---|---|---|",
+)
+"""The head of a section whose scenarios export the tables of a dispatch outbox."""
 MOST_TOLD = 5
 """A line too many moves all behind it: the first few differences say where to look."""
 
@@ -48,7 +54,7 @@ def _rendered(cases: list[Case]) -> list[str]:
             "",
             f"\0{section}",
             "",
-            *HEAD,
+            *(HEAD_OF_EXPORTS if any(case.exporting for case in part) else HEAD),
             *[_row(case) for case in part],
             "",
             _sums(part),
@@ -59,8 +65,18 @@ def _rendered(cases: list[Case]) -> list[str]:
 
 def _row(case: Case) -> str:
     mark = " (counterexample)" if case.plan["counterexample"] else ""
-    cells = " | ".join(str(count) for count in case.counts())
-    return f"| `{case.plan['name']}`: {case.plan['shows']}{mark} | {cells} |"
+    return f"| `{case.plan['name']}`: {case.plan['shows']}{mark} | {' | '.join(cells_of(case))} |"
+
+
+def cells_of(case: Case) -> list[str]:
+    """The cells of a scenario's row behind the first: its counts, and of a dispatch outbox its attempts and its rows."""
+    cells = [str(count) for count in case.counts()]
+    if case.exporting:
+        from audit.exports import LAST, in_words  # noqa: PLC0415 (needed by one section, so not at every start)
+
+        rows = case.rows.get(LAST)
+        cells += ["?", "?"] if rows is None else [str(rows[ROWS.index("attempts")]), in_words(rows)]
+    return cells
 
 
 def _sums(cases: list[Case]) -> str:

@@ -1,8 +1,8 @@
 """The volatile fields of processes: they differ from run to run, and still not everything is possible.
 
-Ports are the ones that the READY lines name. Clock readings follow the order of the steps, and what the records say: who waited
-for others ended after they had begun, who gave up had waited. Types were held before; what holds between scenarios, and against
-the duration of the run, is held in `lanes`.
+Ports are the ones that the READY lines name (databases are held in `databases`). Clock readings follow the order of the steps,
+and what the records say: who waited for others ended after they had begun, who gave up had waited. Types were held before; what
+holds between scenarios, and against the duration of the run, is held in `lanes`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ PATIENCE_SECONDS = 10.0
 """How long a sender waits for a response that was not told otherwise."""
 ROUNDED_SECONDS = 0.001
 READY = "READY 127.0.0.1:"
+DATABASE = "db"
+"""The placeholder of a scenario's database."""
 VOLATILE: dict[str, tuple[str, ...]] = {
     "processes.json": ("substitutions", "ready", "stderr", "pid", "started_seconds", "ended_seconds", "resources"),
     "manifest.json": ("run",),
@@ -45,6 +47,8 @@ def check_ports(case: Case) -> None:
             given = show(list(record["substitutions"]))
             case.note(f"{place}.substitutions", f"names {given}, but the command asks for {show(asked)} in this order")
         for name, port in record["substitutions"].items():
+            if name == DATABASE:
+                continue  # held in `databases`
             if not (port.isascii() and port.isdigit() and len(port) == 5 and SMALLEST_PORT <= int(port) < 65536):
                 case.note(f"{place}.substitutions", f"{show(port)} is no port of five digits")
             if ports.setdefault(name, port) != port:
@@ -63,7 +67,8 @@ def check_ports(case: Case) -> None:
 
 
 def _placeholders(text: str) -> list[str]:
-    return [part.partition("}")[0] for part in text.split("{")[1:] if ".port}" in part]
+    names = [part.partition("}")[0] for part in text.split("{")[1:] if "}" in part]
+    return [name for name in names if name.endswith(".port") or name == DATABASE]
 
 
 def check_clock(case: Case) -> None:

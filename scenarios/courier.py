@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 SECONDS = 5.0
 _RECEIVER = re.compile(r"http://127\.0\.0\.1:(\d{1,5})", re.ASCII)
+_ROUTE = re.compile(r"/[!-~]*", re.ASCII)
 _STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 
 
@@ -27,8 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--careless", action="store_true", help="do not wait for the answer")
     given = parser.parse_args(argv)
     match = _RECEIVER.fullmatch(given.receiver)
-    if match is None or not given.route.startswith("/"):
-        parser.error("expected --receiver http://127.0.0.1:PORT and a route that begins with /")
+    if match is None or not 0 < int(match[1]) < 65536 or not _ROUTE.fullmatch(given.route):
+        parser.error("expected --receiver http://127.0.0.1:PORT and a route of visible ASCII that begins with /")
     request = _request(given.route, sys.stdin.buffer.read())
     try:
         with socket.create_connection(("127.0.0.1", int(match[1])), SECONDS) as connection:

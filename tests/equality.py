@@ -1,7 +1,7 @@
 """`python -m tests.equality`: many runs of the study, and whether all left the same evidence.
 
     python -m tests.equality [--runs N] [--python PATH ...] [--spawn fork|exec ...] [--jobs N ...]
-                             [--section NAME ...] [--against DIR]
+                             [--section NAME ...] [--store sqlite|postgres] [--against DIR]
 
 Every Python is tried with every way of spawning and every number of jobs; with `--runs` the list is gone through again, or cut
 short. Each run goes to a temporary directory and is compared with the first one, or with the archive DIR, by
@@ -27,7 +27,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 RUN_SECONDS = 900
 ASK_SECONDS = 60
-DEPENDENCIES = "import sys, aiohttp, jinja2, psutil, rich, yarl; print('.'.join(map(str, sys.version_info[:3])))"
+DEPENDENCIES = (
+    "import sys, aiohttp, aiosqlite, jinja2, psutil, rich, sqlalchemy, yarl; print('.'.join(map(str, sys.version_info[:3])))"
+)
 NOT_EQUAL, BAD_USAGE = 1, 2
 
 
@@ -81,6 +83,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--spawn", nargs="+", choices=("fork", "exec"), default=["fork", "exec"])
     parser.add_argument("--jobs", nargs="+", type=_positive, default=[1, 4], help="numbers of scenarios at once")
     parser.add_argument("--section", nargs="+", default=[], help="only these sections")
+    parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite", help="the databases of the runs")
     parser.add_argument("--against", type=Path, help="an archive to compare with, in place of the first run")
     return parser.parse_args(arguments)
 
@@ -112,7 +115,7 @@ def _compare_all(folder: Path, ways: Sequence[Way], options: argparse.Namespace)
         run = folder / str(number)
         run.mkdir()
         began = time.monotonic()
-        problem = _make(run / "run", way, options.section)
+        problem = _make(run / "run", way, options)
         seconds = time.monotonic() - began
         verdict = problem or ("the first" if first is None else _compared(first, run / "run"))
         good = not problem and (first is None or verdict == "equal")
@@ -133,11 +136,12 @@ def _compare_all(folder: Path, ways: Sequence[Way], options: argparse.Namespace)
     return 0
 
 
-def _make(out: Path, way: Way, sections: Sequence[str]) -> str | None:
+def _make(out: Path, way: Way, options: argparse.Namespace) -> str | None:
     """Make one run and audit it; what was wrong with it, or None."""
     command = [way.python, str(ROOT / "run.py"), "--out", str(out), "--spawn", way.spawn, "--jobs", str(way.jobs)]
-    if sections:
-        command += ["--section", *sections]
+    command += ["--store", options.store]
+    if options.section:
+        command += ["--section", *options.section]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
     except subprocess.TimeoutExpired:

@@ -117,6 +117,32 @@ def test_no_source_imports_by_a_computed_name_but_two_that_must() -> None:
     assert using == {"scenarios.engine.spawner", "audit.expectations"}
 
 
+RECORDED = "scenarios.dispatch.recorded"
+
+
+def users_of_the_recorded_books(sources: Sources) -> set[str]:
+    """The modules that import the variant's class, and those outside of the study that import anything of its module."""
+    importing = {module for module in sources if RECORDED in imported(sources, module)}
+    return {each for each in importing if "RecordedBooks" in sources[each] or not each.startswith("scenarios.")}
+
+
+def test_the_books_as_recorded_are_for_the_study_alone() -> None:
+    # With their flaws they are no choice of the outbox's: a scan of the study takes them. (Their points are named elsewhere.)
+    assert users_of_the_recorded_books(read_sources()) == {"scenarios.dispatch.__main__"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def late():\n    from scenarios.dispatch.recorded import RecordedBooks",
+        "import scenarios.dispatch.recorded as books",
+        "from scenarios.dispatch import recorded",
+    ],
+)
+def test_a_planted_use_of_the_books_as_recorded_is_reported(text: str) -> None:
+    assert "outbox.bad" in users_of_the_recorded_books({**read_sources(), "outbox.bad": text})
+
+
 @pytest.mark.parametrize(
     ("module", "text", "sentence"),
     [

@@ -9,5 +9,6 @@ INTRODUCTIONS: dict[str, str] = {
     "identity": "c3a537074abee19db75eeadde6645fcc98a404635c4da983ba865984afe51b28",
     "unknown": "2bcc29e6a8bdccdbd307bf39e913ea7c1fa9b6dbf84aed7cbad8c5cd0d7ec849",
     "wire": "88d72a3565e53e7460af3a8c5847b671c4fe1024136ca48932c1f636853ad6c4",
+    "dispatch": "0957ed308ee9dba85dd5875624066289a40ba863b3097210167daa7ed615b2c7",
     "points": "2554d6559cd88157e2db8008840ce2c4ed076efc61111ba0e8122a18b7cbac62",
 }

@@ -10,9 +10,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     Counts = tuple[int, int, int, int]
+    Rows = tuple[int, int, int, int, int, int, int, int, int]
 
 COUNTED = ("effects", "receipts", "history", "arrivals")
 """What is counted, in the order in which counts stand in these tables."""
+STATUSES = ("pending", "delivering", "delivered", "acked", "dead_letter", "expired")
+"""The six states of a dispatch."""
+ROWS = (*STATUSES, "attempts", "events", "stale")
+"""What is counted of an export of the tables of a dispatch outbox, in this order."""
 HALTED, CUT_OFF, LOCKED_OUT, DAMAGED = 23, 12, 13, 14
 """Exit codes: the injected halt, an unknown outcome, another holder of the lock, a damaged journal."""
 
@@ -47,7 +52,7 @@ class Expected:
 class Expectation:
     """What must come out of one scenario of a section."""
 
-    __slots__ = ("checks", "counterexample", "counts", "name", "processes")
+    __slots__ = ("checks", "counterexample", "counts", "exports", "name", "processes")
 
     def __init__(
         self,
@@ -57,12 +62,14 @@ class Expectation:
         *,
         counterexample: bool = False,
         checks: Mapping[str, Counts] | None = None,
+        exports: Mapping[str, Rows] | None = None,
     ) -> None:
         self.name = name
         self.counts = counts
         self.processes = tuple(processes)
         self.counterexample = counterexample
         self.checks = dict(checks or {})
+        self.exports = dict(exports or {})
 
 
 def receiver(incarnation: int = 1, *, killed: bool = False, pause: str | None = None) -> Expected:

@@ -39,6 +39,10 @@ RECORDED = "recorded"
 Command = Callable[[StateDB, argparse.Namespace], Awaitable[None]]
 
 
+class ClockRefused(MachineRefused):
+    """The file that holds the time cannot be read, or holds none."""
+
+
 async def _enqueue(db: StateDB, given: argparse.Namespace) -> None:
     for each in given.ids:
         identity = await enqueue_dispatch(
@@ -97,9 +101,9 @@ def _read(path: Path) -> float:
     try:
         now = float(path.read_text("ascii"))
     except (OSError, ValueError) as error:
-        raise MachineRefused(f"{path}: the clock cannot be read: {error}") from error
+        raise ClockRefused(f"{path}: the clock cannot be read: {error}") from error
     if not math.isfinite(now):
-        raise MachineRefused(f"{path}: {now} is no time")
+        raise ClockRefused(f"{path}: the clock says {now}, which is no time")
     return now
 
 
@@ -111,8 +115,15 @@ def _template(given: argparse.Namespace) -> list[str] | None:
     return [sys.executable, "-m", "scenarios.courier", "--receiver", given.courier, *careless, DELIVER_TO]
 
 
+def _seat(text: str) -> tuple[str, str]:
+    seat, mark, identity = text.rpartition("=")
+    if not mark:
+        raise BadInput(f"{text!r}: expected SEAT=ID")
+    return seat, identity
+
+
 async def _revive(db: StateDB, given: argparse.Namespace) -> None:
-    ids = {seat: identity for seat, _mark, identity in (each.rpartition("=") for each in given.seats)}
+    ids = dict(map(_seat, given.seats))
     for identity in await enqueue_revival_heartbeat(
         db, list(ids), reset_epoch=given.reset_epoch, dispatch_ids=ids, now=given.now
     ):
@@ -174,6 +185,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         logging.basicConfig(level=logging.WARNING, handlers=[log])
         try:
             asyncio.run(work())
+        except ClockRefused:
+            raise
         except MachineRefused as error:
             # Paths, ports and a driver's words differ from run to run; which kind of error it is does not.
             raise type(error)(f"the database failed ({type(error).__name__})") from error

@@ -15,12 +15,12 @@ LOOPBACK = "127.0.0.1"
 
 
 def names(given: list[str]) -> dict[str, int]:
-    """The ports by name of a list of `NAME=PORT`. Raises BadInput for another form."""
+    """The ports by host of a list of `HOST=PORT`. Raises BadInput for another form."""
     found = {}
     for each in given:
         name, mark, port = each.partition("=")
         if not (name and mark and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-            raise BadInput(f"--name {each!r}: expected NAME=PORT")
+            raise BadInput(f"--receiver {each!r}: expected HOST=PORT")
         found[name] = int(port)
     return found
 

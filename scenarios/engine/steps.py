@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 
 from outbox import faults
-from outbox.errors import Halt23Error
+from outbox.errors import BadInput, Halt23Error
 from scenarios.engine.counts import CHECKPOINTS, count, count_rows, journals
 from scenarios.engine.exports import EXPORTS, export
 from scenarios.engine.processes import Process
@@ -228,10 +228,21 @@ class Steps:
         psutil.Process(process.child.pid).rlimit(psutil.RLIMIT_FSIZE, (step.max_bytes, psutil.RLIM_INFINITY))
 
     async def _kill_database(self, _number: int, _step: KillDatabase) -> None:
-        await (await self.stage.database()).kill()
+        with _refused():
+            await (await self.stage.database()).kill()
 
     async def _start_database(self, _number: int, _step: StartDatabase) -> None:
-        await (await self.stage.database()).start()
+        with _refused():
+            await (await self.stage.database()).start()
+
+
+@contextlib.contextmanager
+def _refused() -> Iterator[None]:
+    """Turn what a database cannot be asked for into the failure of the step."""
+    try:
+        yield
+    except BadInput as error:
+        raise StepFailed(str(error)) from None
 
 
 @contextlib.contextmanager

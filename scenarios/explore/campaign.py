@@ -9,23 +9,21 @@ it stopped, and the same campaign gives the same results.
 import asyncio
 import contextlib
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from outbox.errors import BadInput
 from scenarios.explore import results
-from scenarios.explore.derive import Derived, derive, pause_cases, point_cases, wire_cases
-from scenarios.explore.model import Case, Subject, deaths, parse
+from scenarios.explore.derive import Derived, derive
+from scenarios.explore.levels import FIRST, POINTS, WIRE, Deeper
+from scenarios.explore.model import Case, Subject
 from scenarios.explore.prepare import can_prepare, prepare
 from scenarios.explore.rounds import KEEP_FAILED, Play, Room
 from scenarios.explore.subjects import wired
 from scenarios.explore.verdicts import UNKNOWN, VIOLATED
 
-POINTS, WIRE, PAUSES = "points", "wire", "pauses"
-CASES_OF: Mapping[str, Callable[[Derived], Iterator[Case]]] = {POINTS: point_cases, WIRE: wire_cases, PAUSES: pause_cases}
-MODES = tuple(CASES_OF)
 CASES, BASELINE = "cases", "baseline"
 MAX_DEPTH = 3
 
@@ -64,11 +62,18 @@ class Totals:
         self.held = self.cases - self.violated - self.unknown
 
 
-Told = Callable[[Mapping[str, Any]], None]
+class Told(Protocol):
+    """Who wants to know how a campaign goes."""
+
+    def level(self, name: str, total: int) -> None:
+        """A level of so many cases begins."""
+
+    def ended(self, result: Mapping[str, Any]) -> None:
+        """One case has ended, or had ended before the campaign went on."""
 
 
 class Campaign:
-    """One campaign in `directory`. `told` hears of each result, also of those that are there already."""
+    """One campaign in `directory`, of which `told` hears."""
 
     def __init__(self, plan: Plan, room: Room, directory: Path, told: Told) -> None:
         self.plan, self._directory, self._told = plan, directory, told
@@ -99,11 +104,15 @@ class Campaign:
         if can_prepare(subject, room):
             room = replace(room, prepared=base / "prepared")
             await prepare(subject, room, base / "prepared")
-        cases = CASES_OF[self.plan.mode](derived)
+        first = end = self._number
         for depth in range(1, self.plan.depth + 1):
-            first = self._number
+            first, end = end, self._number
+            cases = (
+                Deeper(subject, self.plan.mode, self._directory, first, end) if depth > 1 else [*FIRST[self.plan.mode](derived)]
+            )
+            self._told.level(f"{subject.name}, depth {depth}", sum(1 for _ in cases))
+            self.totals.pruned += cases.pruned if isinstance(cases, Deeper) else 0
             await self._level(cases, replace(room, observe=depth < self.plan.depth), written)
-            cases = self._deeper(subject, first, self._number)
         shutil.rmtree(base / "prepared", ignore_errors=True)
 
     async def _level(self, cases: Iterable[Case], room: Room, written: results.Results) -> None:
@@ -141,32 +150,7 @@ class Campaign:
 
     def _count(self, result: Mapping[str, Any]) -> None:
         self.totals.add(result)
-        self._told(result)
-
-    def _deeper(self, subject: Subject, first: int, end: int) -> Iterator[Case]:
-        """The cases that go on from those numbered `first` to `end`, read from the disk as they are needed."""
-        met: set[str] = set()
-        for result in results.read(self._directory, first, end):
-            case = parse(result["case"], [subject])
-            same_round = self.plan.mode == WIRE
-            at = 0 if same_round else len(case.rounds)
-            reached = result["reached"][at : at + 1]
-            if not reached or (not same_round and not self._is_new(result, met)):
-                continue
-            for death in deaths(reached[0]):
-                yield Case(subject, ((*case.rounds[0], death),) if same_round else (*case.rounds, (death,)))
-
-    def _is_new(self, result: Mapping[str, Any], met: set[str]) -> bool:
-        """Whether the case's last death left what no other had left. Who had died matters: its work may be unfinished."""
-        if not result["deaths"]:
-            return False
-        last = result["deaths"][-1]
-        state = f"{last['process']} {last['digest']}"
-        if state in met:
-            self.totals.pruned += 1
-            return False
-        met.add(state)
-        return True
+        self._told.ended(result)
 
 
 def folder(number: int) -> str:

@@ -22,15 +22,17 @@ from scenarios.engine.provenance import provenance
 from scenarios.engine.sources import source_hashes
 from scenarios.engine.stores import store
 from scenarios.engine.study import ROOT
-from scenarios.engine.supervisor import PRELOADED, Supervisor
+from scenarios.engine.supervisor import Supervisor
 from scenarios.errors import EvidenceIncomplete, Interrupted
 from scenarios.explore import archive, results
-from scenarios.explore.campaign import CASES, POINTS, Campaign, Plan
+from scenarios.explore.campaign import CASES, Campaign, Plan
+from scenarios.explore.levels import POINTS
 from scenarios.explore.model import Case, Subject, parse
 from scenarios.explore.progress import shown
 from scenarios.explore.rounds import KEEP_ALL, Play, Room
 from scenarios.explore.story import kept_line, replay_line
 from scenarios.explore.subjects import SUBJECTS, wired
+from scenarios.explore.tenants import MODULE as HOUSE
 from scenarios.explore.tenants import Houses
 from scenarios.explore.verdicts import HELD, UNKNOWN, VIOLATED
 from scenarios.model import SQLITE
@@ -74,11 +76,11 @@ def explore(asked: Exploring, stream: TextIO) -> int:
         async def work(supervisor: Supervisor, place: Any) -> Campaign:
             async with Houses(supervisor, ROOT, asked.plan.jobs) as houses:
                 room = Room(supervisor, place, houses=houses)
-                campaign = Campaign(asked.plan, room, asked.out.resolve(), progress.ended)
+                campaign = Campaign(asked.plan, room, asked.out.resolve(), progress)
                 await campaign.run(resume=asked.resume)
             return campaign
 
-        campaign = staged(work, asked.spawn, asked.store, asked.out)
+        campaign = staged(work, Where(asked.out, asked.spawn, asked.store, asked.plan.subjects))
     wall_seconds = time.monotonic() - began
     if source_hashes(ROOT) != sources:
         raise EvidenceIncomplete(f"the sources in {ROOT} changed while the campaign ran; begin a new one")
@@ -161,7 +163,7 @@ def replay(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
             out.resolve() / "case",
         )
 
-    result = staged(work, spawn, store_name, out)
+    result = staged(work, Where(out, spawn, store_name, (case.subject,)))
     print(f"{kept_line(result)}\nfiles: {out / 'case'}")
     return {HELD: 0, VIOLATED: 1, UNKNOWN: 3}[result["verdict"]]
 
@@ -187,7 +189,7 @@ def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
                     break
         return smallest
 
-    result = staged(work, spawn, store_name, out)
+    result = staged(work, Where(out, spawn, store_name, (case.subject,)))
     if result["verdict"] != VIOLATED:
         print(f"{kept_line(result)}\nthere is nothing to shrink: the case does not fail")
         return 0 if result["verdict"] == HELD else 3
@@ -211,21 +213,30 @@ async def _play(case: Case, room: Room, directory: Path) -> dict[str, Any]:
     return results.line(await Play(case, room, directory).run(), reached=False)
 
 
-def staged(
-    work: Callable[[Supervisor, Any], Awaitable[T]],
-    spawn: str,
-    store_name: str,
-    out: Path,
-    preloaded: Sequence[str] = PRELOADED,
-) -> T:
-    """Run `work` with a supervisor and databases, until it ends or is interrupted. `preloaded` are the modules that forked
-    programs find loaded."""
-    place = store(store_name)
+def _modules(subjects: Sequence[Subject]) -> tuple[str, ...]:
+    """What the spawner has to have loaded, and no more: a fork is the cheaper, the smaller its parent is."""
+    programs = [program for subject in subjects for program in (*(role.program for role in subject.roles), subject.plant)]
+    return tuple(dict.fromkeys([*(program.module for program in programs), HOUSE, "scenarios.relay"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where and with what something is run."""
+
+    out: Path
+    spawn: str
+    store: str
+    subjects: tuple[Subject, ...]
+
+
+def staged(work: Callable[[Supervisor, Any], Awaitable[T]], stage: Where) -> T:
+    """Run `work` with a supervisor and databases, until it ends or is interrupted."""
+    place, out = store(stage.store), stage.out
 
     async def run() -> T:
         with stoppable() as stopped_by:
             try:
-                async with place, Supervisor(ROOT, spawn, preloaded) as supervisor:
+                async with place, Supervisor(ROOT, stage.spawn, _modules(stage.subjects)) as supervisor:
                     return await work(supervisor, place)
             except asyncio.CancelledError:
                 raise Interrupted(

@@ -19,13 +19,14 @@ from scenarios.engine.directories import fresh_directory
 from scenarios.engine.provenance import provenance
 from scenarios.engine.sources import source_hashes
 from scenarios.engine.study import ROOT
-from scenarios.engine.supervisor import PRELOADED, Supervisor
+from scenarios.engine.supervisor import Supervisor
 from scenarios.errors import EvidenceIncomplete
 from scenarios.explore import results
-from scenarios.explore.campaign import CASES, MODES, Campaign, Plan
-from scenarios.explore.command import staged
+from scenarios.explore.campaign import CASES, Campaign, Plan
+from scenarios.explore.command import Where, staged
+from scenarios.explore.levels import MODES
 from scenarios.explore.model import Subject
-from scenarios.explore.progress import Progress, shown
+from scenarios.explore.progress import QUIET_SECONDS
 from scenarios.explore.rounds import KEEP_FAILED, Room
 from scenarios.explore.story import replay_line, story
 from scenarios.explore.tenants import Houses
@@ -36,7 +37,6 @@ from scenarios.oracle.variants import VARIANTS, subjects
 
 __all__ = ["MODES", "Asked", "run", "subjects"]
 FORMAT, FORMAT_VERSION, MATRIX = "halt23.oracle", 1, "oracle.json"
-PROGRAMS = tuple(f"scenarios.oracle.{name}" for name in ("dispatchers", "receivers", "scans", "operators"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +84,13 @@ def run(asked: Asked, stream: TextIO) -> int:
     work = _systems(variants, asked.modes)
     fresh_directory(asked.out, CASES)
     sources, facts, began = source_hashes(ROOT), provenance(ROOT, asked.out), time.monotonic()
-    with shown(stream) as progress:
+    watch = _Watch(stream, len(work))
 
-        async def play(supervisor: Supervisor, place: Any) -> Cells:
-            async with Houses(supervisor, ROOT, asked.jobs) as houses:
-                return await _explore(asked, work, Room(supervisor, place, houses=houses), progress)
+    async def play(supervisor: Supervisor, place: Any) -> Cells:
+        async with Houses(supervisor, ROOT, asked.jobs) as houses:
+            return await _explore(asked, work, Room(supervisor, place, houses=houses), watch)
 
-        cells = staged(play, asked.spawn, SQLITE, asked.out, (*PRELOADED, *PROGRAMS))
+    cells = staged(play, Where(asked.out, asked.spawn, SQLITE, tuple(work.values())))
     seconds = time.monotonic() - began
     if source_hashes(ROOT) != sources:
         raise EvidenceIncomplete(f"the sources in {ROOT} changed while the oracle ran; begin again")
@@ -107,6 +107,30 @@ def run(asked: Asked, stream: TextIO) -> int:
     return code
 
 
+class _Watch:
+    """What a person sees of many campaigns side by side: now and then how far they are."""
+
+    def __init__(self, stream: TextIO, systems: int) -> None:
+        self._stream, self._systems = stream, systems
+        self._done = self._cases = 0
+        self._told = time.monotonic()
+
+    def level(self, name: str, total: int) -> None:
+        """A campaign's cases are known."""
+
+    def ended(self, _result: Mapping[str, Any]) -> None:
+        """One case has ended."""
+        self._cases += 1
+        now = time.monotonic()
+        if now - self._told >= QUIET_SECONDS:
+            self._told = now
+            print(f"{self._done} of {self._systems} systems, {self._cases} cases", file=self._stream, flush=True)
+
+    def done(self) -> None:
+        """One system is explored."""
+        self._done += 1
+
+
 def _systems(variants: Sequence[Variant], modes: Sequence[str]) -> dict[tuple[str, str], Subject]:
     """Every variant and twin in each mode that claims the variant, each once."""
     found = {}
@@ -118,7 +142,7 @@ def _systems(variants: Sequence[Variant], modes: Sequence[str]) -> dict[tuple[st
     return found
 
 
-async def _explore(asked: Asked, work: Mapping[tuple[str, str], Subject], room: Room, progress: Progress) -> Cells:
+async def _explore(asked: Asked, work: Mapping[tuple[str, str], Subject], room: Room, watch: "_Watch") -> Cells:
     """Explore the systems side by side, each case by case."""
     lanes = asyncio.Semaphore(asked.jobs)
 
@@ -127,8 +151,9 @@ async def _explore(asked: Asked, work: Mapping[tuple[str, str], Subject], room: 
             directory = asked.out.resolve() / mode / subject.name.rpartition("/")[2]
             directory.mkdir(parents=True)
             plan = Plan((subject,), mode, budget=asked.budget, keep=asked.keep)
-            campaign = Campaign(plan, room, directory, progress.ended)
+            campaign = Campaign(plan, room, directory, watch)
             await campaign.run(resume=False)
+            watch.done()
             return _cell(directory, campaign)
 
     played = await asyncio.gather(*(one(subject, mode) for (_name, mode), subject in work.items()))

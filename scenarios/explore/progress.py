@@ -1,5 +1,7 @@
-"""What a person sees while a campaign runs: how many cases are done, how fast, and what did not hold; rarely where nobody
-watches."""
+"""What a person sees while a campaign runs: how much of a level is done, how fast, how long it will take, what did not hold.
+
+On a terminal that is a moving line; anywhere else a plain line every few seconds is enough.
+"""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -8,34 +10,54 @@ from typing import Any, TextIO
 
 from scenarios.explore.verdicts import HELD
 
-# On anything but a terminal a line that often is enough.
 QUIET_SECONDS = 5.0
+LIVELY_SECONDS = 0.1
 
 
 class Progress:
-    """Told of each result; `total` is known for the level that runs, once its cases are counted."""
+    """Told of each level when it begins, and of each result."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+        self._stream, self._lively = stream, stream.isatty()
         self._began = self._told = time.monotonic()
-        self._cases = self._failed = 0
+        self._level, self._total, self._cases, self._failed = "", 0, 0, 0
+
+    def level(self, name: str, total: int) -> None:
+        """A level of so many cases begins."""
+        self._level, self._total, self._cases = name, total, 0
+        self._began = time.monotonic()
 
     def ended(self, result: Mapping[str, Any]) -> None:
         """One case has ended."""
         self._cases += 1
         self._failed += result["verdict"] != HELD
         now = time.monotonic()
-        if now - self._told >= QUIET_SECONDS:
+        if now - self._told >= (LIVELY_SECONDS if self._lively else QUIET_SECONDS):
             self._told = now
-            self.line(str(result["case"]))
+            self._say(self._line())
 
-    def line(self, latest: str) -> None:
-        """Print where it stands."""
+    def _line(self) -> str:
         rate = self._cases / max(time.monotonic() - self._began, 1e-9)
-        print(f"{self._cases} cases, {rate:.1f} a second, {self._failed} not held; at {latest}", file=self._stream, flush=True)
+        left_seconds = (self._total - self._cases) / rate
+        return (
+            f"{self._level}: {self._cases} of {self._total} cases, {rate:.1f} a second, about {left_seconds:.0f} s left"
+            f"{f', {self._failed} not held' if self._failed else ''}"
+        )
+
+    def _say(self, line: str) -> None:
+        print(f"\r\x1b[K{line}" if self._lively else line, end="" if self._lively else "\n", file=self._stream, flush=True)
+
+    def end(self) -> None:
+        """Leave the terminal as it was."""
+        if self._lively:
+            self._say("")
 
 
 @contextmanager
 def shown(stream: TextIO) -> Iterator[Progress]:
     """The progress of one campaign on `stream`."""
-    yield Progress(stream)
+    progress = Progress(stream)
+    try:
+        yield progress
+    finally:
+        progress.end()

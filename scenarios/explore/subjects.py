@@ -20,8 +20,10 @@ AT_LEAST_ONE = Allowed(each_fault=1)
 # Who asks before it sends again is spared the faults, not what the network doubles.
 ONE_UNLESS_DOUBLED = Allowed(each_copy=1)
 
-RECEIVER_OWNS = ("arrival", "arrivals", "answer", "effect", "effects", "query")
-DISPATCHER_OWNS = ("attempt", "attempts", "outcome", "inquiry", "receipt", "receipts", "history", "send")
+RECEIVER_OWNS = ("arrival", "arrivals", "answer", "effect", "effects")
+DISPATCHER_OWNS = ("attempt", "attempts", "outcome", "receipt", "receipts", "history", "send")
+# Only who asks before it sends again has these, and only who can be asked.
+ASKED_OWNS, ASKING_OWNS = ("query",), ("inquiry",)
 TIME = ("--now", "{now}")
 # A held response would be waited for in earnest otherwise.
 IMPATIENT = ("--timeout-seconds", "0.5")
@@ -38,15 +40,21 @@ PRODUCERS = (
 
 
 def journal(
-    name: str, receiver_program: Program, sender: Program, allowed: Allowed, *, read: Reader = read_journals
+    name: str,
+    receiver_program: Program,
+    sender: Program,
+    allowed: Allowed,
+    *,
+    read: Reader = read_journals,
+    asks: bool = False,
 ) -> Subject:
-    """Two intentions in journals, sent by `sender` to `receiver_program`."""
+    """Two intentions in journals, sent by `sender` to `receiver_program`; `asks`: whether it asks about what it does not know."""
     return Subject(
         name=name,
         roles=(
             *PRODUCERS,
-            Role(receiver_program, server=True, owns=RECEIVER_OWNS),
-            Role(sender, owns=DISPATCHER_OWNS),
+            Role(receiver_program, server=True, owns=(*RECEIVER_OWNS, *(ASKED_OWNS if asks else ()))),
+            Role(sender, owns=(*DISPATCHER_OWNS, *(ASKING_OWNS if asks else ()))),
         ),
         read=read,
         operations=KEYS,
@@ -116,7 +124,7 @@ SUBJECTS: tuple[Subject, ...] = (
     journal("journal/keyed", receiver("keyed"), dispatcher(*TIME), ONE_EFFECT),
     journal("journal/unkeyed", receiver("unkeyed"), dispatcher(*TIME), AT_LEAST_ONE),
     journal("journal/capacity", receiver("capacity", "--capacity", "3"), dispatcher(*TIME), ONE_EFFECT),
-    journal("journal/status-query", receiver("status-query"), dispatcher(*TIME, *RECONCILE), ONE_UNLESS_DOUBLED),
+    journal("journal/status-query", receiver("status-query"), dispatcher(*TIME, *RECONCILE), ONE_UNLESS_DOUBLED, asks=True),
     outbox("dispatch/keyed", ENQUEUE, (serving("keyed"), SCAN)),
     outbox("dispatch/unkeyed", ENQUEUE, (serving("unkeyed"), SCAN), AT_LEAST_ONE),
     outbox(

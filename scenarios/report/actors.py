@@ -11,9 +11,14 @@ from scenarios.report.facts import Process
 from scenarios.report.words import figure, ordinal, plain
 
 T = TypeVar("T")
-Replay = Generator[None, None, T]
+# It yields the process for which it waits: one that paused.
+Replay = Generator["Actor", None, T]
 # What a record is in a few words and in a sentence, and what is particular about it.
 Said = tuple[str, str, frozenset[Trait]]
+
+
+# Roles that do one thing and end: a second one of the same name goes on with nothing.
+ONE_ACT = ("producer", "operator")
 
 
 class Halted(Exception):
@@ -47,7 +52,10 @@ class Actor:
         self.number, self.process, self.lane = number, process, lane
         self.running = True
         self.passed: Counter[str] = Counter()
-        self.suspended: Replay[None] | None = None
+        self.suspended: Replay[object] | None = None
+        self.waits_for: Actor | None = None  # the paused process that holds this replay up
+        self.cut_off = ""  # why its database takes nothing from it any more
+        self.holds = ""  # the deduplication key of a row that it has written and not committed
         self.remark = ""  # why it did nothing
         self.astray = False  # it halted, and an earlier telling did not pass the place where
 
@@ -56,6 +64,8 @@ class Actor:
         """As the sentences call it."""
         if self.lane.role == "client":
             return self.lane.title
+        if self.lane.role == "database":
+            return "the database"
         which = f"{ordinal(self.process.incarnation)} " if self.process.incarnation > 1 else ""
         return f"the {which}{title_of(self.process, self.lane.role, numbered=False)}"
 

@@ -7,13 +7,25 @@ link is followed, and what is read of one file is bounded. The format is that of
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from outbox.errors import BadInput
 from outbox.files import open_regular
-from scenarios.report.facts import COUNTED, Archive, CheckFound, JournalFile, Line, Process, ScenarioEvidence, Tally
+from scenarios.report import exports
+from scenarios.report.facts import (
+    COUNTED,
+    Archive,
+    CheckFound,
+    ExportFile,
+    JournalFile,
+    Line,
+    Process,
+    ScenarioEvidence,
+    Tally,
+)
 from scenarios.report.words import MAX_LINE, number_of, plain, short_hashes, shown_json, text_of
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
@@ -22,7 +34,9 @@ MAX_SMALL_BYTES = 4096
 MAX_FILES = 1000
 MAX_DEPTH = 16
 MANIFEST, PROCESSES, RESULTS, PAGE = "manifest.json", "processes.json", "results.json", "report.html"
-CHECKPOINTS = "checkpoints"
+CHECKPOINTS, EXPORTS = "checkpoints", "exports"
+_DATA = ',"data":'
+_NULL = re.compile(r',"\w{1,40}":null|(?<=\{)"\w{1,40}":null,')  # within a JSON text a quotation mark would be escaped
 _CHAIN = len('{"sha256":"","previous":"",') + 128  # what stands in a line before its own content
 
 
@@ -48,6 +62,7 @@ def read(folder: Path, manifest: Mapping[str, Any] | None = None) -> Archive:
         protocol_version=number_of(protocol, "version"),
         protocol_sha256=text_of(protocol, "sha256"),
         complete=selection.get("complete") is True,
+        store=text_of(selection, "store"),
         verdict=text_of(results, "verdict"),
         totals=_mapping(results.get("totals")),
         scenarios=tuple(
@@ -116,10 +131,6 @@ def _fault(value: object) -> tuple[str, int] | None:
     return (point, occurrence) if isinstance(point, str) and occurrence is not None else None
 
 
-def _seconds(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12 else None
-
-
 def _process(data: Mapping[str, Any]) -> Process:
     command = _texts(data.get("command"))
     known = len(command) > 2 and command[1] == "-m"
@@ -138,48 +149,59 @@ def _process(data: Mapping[str, Any]) -> Process:
         ended_by=text_of(data, "ended_by"),
         stdout=text_of(data, "stdout"),
         stderr=text_of(data, "stderr"),
-        pid=number_of(data, "pid"),
-        started_seconds=_seconds(data.get("started_seconds")),
-        ended_seconds=_seconds(data.get("ended_seconds")),
     )
 
 
 def _scenario(folder: Path, plan: Mapping[str, Any], told: Mapping[str, Any], processes: Sequence[Process]) -> ScenarioEvidence:
     section, name = text_of(plan, "section"), text_of(plan, "name")
-    journals, small = _files(folder, section, name)
+    files = _Files(folder, section, name)
+    steps = tuple(_mappings(plan.get("steps")))
     return ScenarioEvidence(
         section=section,
         name=name,
         shows=text_of(plan, "shows"),
         look_at=text_of(plan, "look_at"),
         counterexample=plan.get("counterexample") is True,
-        steps=tuple(_mappings(plan.get("steps"))),
+        steps=steps,
         expected=_tally(plan.get("expected")),
         counts=_tally(told.get("counts")),
         checks=tuple(CheckFound(text_of(each, "name"), _tally(each.get("counts"))) for each in _mappings(told.get("checks"))),
         problems=_texts(told.get("problems")),
         verdict=text_of(told, "verdict") or "UNKNOWN",
         processes=tuple(processes),
-        journals=journals,
-        small_files=small,
+        journals=files.journals,
+        small_files=files.small,
+        exports=files.exports,
+        exported=tuple(exports.found(each) for each in _mappings(told.get("exports"))),
+        expected_rows=next(
+            (exports.counted_rows(step.get("rows")) for step in steps[::-1] if step.get("do") == "export"), None
+        ),
     )
 
 
-def _files(folder: Path, section: str, name: str) -> tuple[dict[str, JournalFile], dict[str, str]]:
-    """The journals of a scenario and its small files, by path below it; the copies of check steps are left out."""
-    journals: dict[str, JournalFile] = {}
-    small: dict[str, str] = {}
-    if {section, name} & {"", ".", ".."} or any("/" in part or "\0" in part for part in (section, name)):
-        return journals, small  # no folder of this archive can be meant
-    for relative, path in sorted(_walk(folder, ("scenarios", section, name))):
-        try:
-            if relative.endswith(".jsonl"):
-                journals[relative] = _journal(relative, path)
-            elif not relative.endswith(".lock"):
-                small[relative] = plain(_bytes(path, MAX_SMALL_BYTES).decode("utf-8", "backslashreplace"))
-        except OSError as error:
-            small[relative] = f"cannot be read: {error.strerror}"
-    return journals, small
+class _Files:
+    """The journals of a scenario, its exports by name and its small files, by path below it; the copies of check steps are left
+    out."""
+
+    def __init__(self, folder: Path, section: str, name: str) -> None:
+        self.journals: dict[str, JournalFile] = {}
+        self.exports: dict[str, ExportFile] = {}
+        self.small: dict[str, str] = {}
+        if {section, name} & {"", ".", ".."} or any("/" in part or "\0" in part for part in (section, name)):
+            return  # no folder of this archive can be meant
+        for relative, path in sorted(_walk(folder, ("scenarios", section, name))):
+            try:
+                self._take(relative, path)
+            except OSError as error:
+                self.small[relative] = f"cannot be read: {error.strerror}"
+
+    def _take(self, relative: str, path: Path) -> None:
+        if relative.endswith(".jsonl"):
+            self.journals[relative] = _journal(relative, path)
+        elif relative == f"{EXPORTS}/{path.stem}.json" and (read := exports.export(relative, _bytes(path, MAX_FILE_BYTES))):
+            self.exports[path.stem] = read
+        elif not relative.endswith(".lock"):
+            self.small[relative] = plain(_bytes(path, MAX_SMALL_BYTES).decode("utf-8", "backslashreplace"))
 
 
 def _walk(folder: Path, parts: Sequence[str]) -> Iterator[tuple[str, Path]]:
@@ -210,7 +232,7 @@ def _journal(relative: str, path: Path) -> JournalFile:
     if not rows[-1]:
         rows.pop()
     lines = tuple(_line(number, row) for number, row in enumerate(rows[:MAX_LINES], 1))
-    return JournalFile(relative, path.stem, len(content), lines, max(0, len(rows) - MAX_LINES))
+    return JournalFile(relative, path.stem, lines, max(0, len(rows) - MAX_LINES))
 
 
 def _line(number: int, row: bytes) -> Line:
@@ -221,9 +243,11 @@ def _line(number: int, row: bytes) -> Line:
         value = None
     if not isinstance(value, dict) or not isinstance(value.get("data"), dict):
         return Line(number, "", "", {}, plain(text, MAX_LINE))
-    content = value["data"]
-    if len(text) > MAX_LINE or not text.isprintable() or '","sequence":' not in text[_CHAIN - 4 : _CHAIN + 12]:
-        shown = shown_json({key: each for key, each in value.items() if key not in ("sha256", "previous", "sequence")})
+    content, kind, identity = value["data"], text_of(value, "type"), text_of(value, "id")
+    begin = text.find(_DATA, _CHAIN)
+    known = begin > 0 and text[_CHAIN - 1 : begin].startswith(',"sequence":') and text.endswith("}}")
+    if known and len(text) <= MAX_LINE and text.isprintable():
+        shown = short_hashes(f"{kind} {identity} {_NULL.sub('', text[begin + len(_DATA) : -1])}")
     else:
-        shown = short_hashes(f"{{{text[text.index(',', _CHAIN) + 1 :]}")
-    return Line(number, text_of(value, "type"), text_of(value, "id"), content, shown)
+        shown = shown_json({key: each for key, each in value.items() if key not in ("sha256", "previous", "sequence")})
+    return Line(number, kind, identity, content, shown)

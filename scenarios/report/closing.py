@@ -1,8 +1,10 @@
 """What a story comes to: marks for what neither side can see by itself, and a few sentences at the end."""
 
+from outbox.dispatch.edges import ACKED, ACTIVE, DELIVERED
+from scenarios.report.books import worded
 from scenarios.report.events import Kind, Trait
 from scenarios.report.scene import Scene
-from scenarios.report.words import plain, tallied
+from scenarios.report.words import counted, plain, tallied
 
 
 def say_differences(scene: Scene) -> None:
@@ -15,11 +17,28 @@ def say_differences(scene: Scene) -> None:
             words = "The receiver did it, the sender's side says it did not"
             sentence = f"The receiver did {plain(operation)}, and the last that the sender's side says of it is a refusal."
             scene.emit(Kind.MOMENT, words, sentence, traits=[Trait.DENIED])
+    _unknown_to_the_outbox(scene)
+
+
+def _unknown_to_the_outbox(scene: Scene) -> None:
+    """Mark what the receiver did and no book of a dispatch outbox ever says."""
+    books = scene.books
+    if books is None or not scene.certain:
+        return
+    for operation in sorted(scene.effects):
+        row = books.rows.get(operation)
+        status = "purged" if row is None else row.status
+        if operation in books.receipts or status in (*ACTIVE, DELIVERED, ACKED):
+            continue
+        words = f"The outbox says {worded(status)}, the receiver did it"
+        scene.emit(Kind.MOMENT, words, f"{words}: {plain(operation)}.", traits=[Trait.DENIED])
 
 
 def sentences(scene: Scene) -> list[str]:
     """The end in sentences: the counts, what was applied more than once, what is lost."""
-    closing = [f"At the end: {tallied(scene.counts.values())}."]
+    closing = [f"At the end: {tallied(scene.counts.values(), tables=scene.books is not None)}."]
+    if scene.books is not None:
+        closing = [f"{closing[0][:-1]}; {counted(scene.books.attempts, 'attempt')}. Rows: {scene.books.told()}."]
     for operation, done in sorted(scene.effects.items()):
         if done > 1:
             closing.append(f"The operation {plain(operation)} was applied {done} times.")

@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scenarios.report.events import Event, Kind, Story, Trait
+from scenarios.report.exports import EVENT, TRANSITION
 
-RANKS = ("producer", "client", "dispatcher", "relay", "receiver")
+RANKS = ("producer", "operator", "client", "database", "dispatcher", "scheduler", "relay", "receiver")
 CHARACTER, WIDE_CHARACTER = 6.6, 12.5
 HEAVY = 1.12  # heavy letters are wider
 LEFT, RIGHT = 112, 16
+CLOCK = 40  # more on the left where a scenario has a clock of its own
 MIN_GAP, MAX_GAP = 56, 284
 CROWD = 4  # so many events in one row are drawn without their own labels
 BOX_PADDING = 18
@@ -31,6 +33,7 @@ class Columns:
     spans: Mapping[int, tuple[int, int]]
     width: int
     names: Mapping[str, int]
+    left: int  # where the lanes and bands begin
     staggered: bool  # heads of neighbours on two levels, where many stand side by side
 
 
@@ -57,26 +60,44 @@ def labelled(row: Row, event: Event) -> bool:
     return not (event.joined and len(row) >= CROWD)
 
 
+def behind_head(story: Story, row: Row, lane: int | None) -> int:
+    """Half the width of the head of a lane that begins and ends in this row, or 0: what is drawn there begins behind it."""
+    kinds = {event.kind for event in row if event.lane == lane}
+    alone = sum(event.kind is Kind.START for event in row) == 1
+    return (_head(story, lane) // 2) if lane is not None and alone and {Kind.START, Kind.END} <= kinds else 0
+
+
+def from_the_right(row: Row, event: Event, place: Mapping[int, int]) -> bool:
+    """Whether the arrow that brings a record of the tables comes from the right: its label must stand on the left then."""
+    tables = bool(event.refs) and event.refs[0].type in (TRANSITION, EVENT)
+    if not tables or event.lane is None or event.lane not in place:
+        return False
+    here = place[event.lane]
+    messages = [each for each in row if each.kind is Kind.MESSAGE and each.to == event.lane]
+    return any(each.lane is not None and place.get(each.lane, here) > here for each in messages)
+
+
 def arrange(story: Story, rows: Sequence[Row]) -> Columns:
     """Place every lane that the rows speak of."""
     spans = _spans(story, rows)
     columns = _pack(story, spans)
     at = {lane: number for number, members in enumerate(columns) for lane in members}
     gaps = _gaps(story, rows, at, len(columns))
-    x, places = LEFT + max((_head(story, lane) // 2 for lane in (columns[0] if columns else [])), default=0), []
+    left = LEFT + (CLOCK if any(event.at for event in story.events) else 0)
+    x, places = left + max((_head(story, lane) // 2 for lane in (columns[0] if columns else [])), default=0), []
     for gap in gaps:
         places.append(x)
         x += gap
     names = {story.lanes[lane].process.name: places[column] for lane, column in at.items()}
-    bands = [LEFT + text_width(event.label) + 2 * BOX_PADDING for row in rows for event in row if event.lane is None]
+    bands = [left + text_width(event.label) + 2 * BOX_PADDING for row in rows for event in row if event.lane is None]
     bands += [
-        places[at[event.lane]] + label_end(event) + RIGHT
+        places[at[event.lane]] + behind_head(story, row, event.lane) + label_end(event) + RIGHT
         for row in rows
         for event in row
-        if event.lane is not None and event.lane in at and labelled(row, event)
+        if event.lane is not None and event.lane in at and labelled(row, event) and not from_the_right(row, event, at)
     ]
     crowd = any(sum(each.kind is Kind.START for each in row) >= CROWD for row in rows)
-    return Columns({lane: places[column] for lane, column in at.items()}, spans, max([x + RIGHT, *bands]), names, crowd)
+    return Columns({lane: places[column] for lane, column in at.items()}, spans, max([x + RIGHT, *bands]), names, left, crowd)
 
 
 def _spans(story: Story, rows: Sequence[Row]) -> dict[int, tuple[int, int]]:
@@ -130,16 +151,20 @@ def _gaps(story: Story, rows: Sequence[Row], at: Mapping[int, int], count: int) 
                 continue
             if event.kind is Kind.MESSAGE and event.lane in at:
                 ends = [at[each] for each in (event.lane, event.to) if each is not None]
-                widen(max(ends) - 1 if len(ends) > 1 else ends[0], text_width(event.label) + 38)
+                room = text_width(event.label) + 32 + behind_head(story, row, event.lane)
+                widen(max(ends) - 1 if len(ends) > 1 else ends[0], room)
+            elif from_the_right(row, event, at):
+                widen(at[event.lane] - 1, text_width(event.label) + 30)
             elif event.lane in at and labelled(row, event):
                 wide = event.kind is Kind.HALT and at[event.lane] < count - 1
-                widen(at[event.lane], 0 if wide else text_width(event.label) + 24)
+                room = text_width(event.label) + 20 + behind_head(story, row, event.lane)
+                widen(at[event.lane], 0 if wide else room)
     if gaps:
         last = [
             text_width(e.label) + 24
             for row in rows
             for e in row
-            if e.lane is not None and at.get(e.lane) == count - 1 and labelled(row, e)
+            if e.lane is not None and at.get(e.lane) == count - 1 and labelled(row, e) and not from_the_right(row, e, at)
         ]
         gaps[-1] = max([gaps[-1], *last])
     return gaps

@@ -9,17 +9,32 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from scenarios.report.columns import BOX_PADDING, LABEL_X, LEFT, Columns, Row, arrange, label_end, labelled, text_width
+from scenarios.report.actors import ONE_ACT
+from scenarios.report.columns import (
+    BOX_PADDING,
+    LABEL_X,
+    LEFT,
+    Columns,
+    Row,
+    arrange,
+    behind_head,
+    from_the_right,
+    label_end,
+    labelled,
+    text_width,
+)
 from scenarios.report.events import Event, Kind, Story, Trait
+from scenarios.report.words import label
 
 MAX_ROWS, MAX_LANES = 400, 64
 TOP = 22
 HEIGHTS = {Kind.START: 36, Kind.MOMENT: 34, Kind.CHECK: 32, Kind.FILE: 30, Kind.DOUBT: 30, Kind.HALT: 30}
 ROW = 27
 MIN_CUT = 20  # a piece of the line of a halt that is shorter looks like a slip of the pen
+JOINED_CAP = 9  # how much below its row an end stands that shares it with something else
 LEVEL = 22  # of a second level of heads
 COUNT_X = (14, 37, 60, 83)
-COUNT_NAMES = "ERHA"
+CLOCK_X = 138  # where the times end
 _BANDS = {Kind.MOMENT: "moment", Kind.CHECK: "check", Kind.FILE: "file", Kind.DOUBT: "doubt"}
 
 
@@ -106,6 +121,7 @@ def style_of(event: Event) -> str:
         (Trait.CUT, "cut"),
         (Trait.REPLAYED, "replay"),
         (Trait.REFUSED, "no"),
+        (Trait.LATE, "no"),
         (Trait.RESENT, "again"),
     ):
         if trait in event.traits:
@@ -140,9 +156,9 @@ class _Drawing:
         lanes = max(0, len(self.story.lanes) - MAX_LANES)
         if self.left_out or lanes:
             words = f"{self.left_out} more rows and {lanes} more lanes are not drawn; the sentences go on"
-            shapes.append(Text(LEFT, self.y[-1] + 6, words, "mute"))
+            shapes.append(Text(self.columns.left, self.y[-1] + 6, words, "mute"))
         height = self.y[-1] + (18 if self.left_out or lanes else 0)
-        width = max(self.columns.width, LEFT + 500 if self.left_out or lanes else 0)
+        width = max(self.columns.width, self.columns.left + 500 if self.left_out or lanes else 0)
         return Diagram(self.story.scenario, width, height, tuple(shapes), self.left_out, lanes)
 
     def _crossings(self) -> Iterator[Shape]:
@@ -152,7 +168,7 @@ class _Drawing:
                 if event.kind is Kind.HALT and event.lane is not None:
                     x = self.columns.x[event.lane]
                     behind = min(x + label_end(event) + 6, self.columns.width - 4)
-                    sides = ((LEFT - 10, x - 12), (behind, self.columns.width - 4))
+                    sides = ((self.columns.left - 10, x - 12), (behind, self.columns.width - 4))
                     way = "".join(f"M{begin} {y}H{end}" for begin, end in sides if end - begin >= MIN_CUT)
                     if way:
                         yield Stroke(way, "crash")
@@ -160,9 +176,13 @@ class _Drawing:
     def _lanes(self) -> Iterator[Shape]:
         for lane, (first, last) in self.columns.spans.items():
             x = self.columns.x[lane]
-            turns = [self.y[first] + self._drop(lane), *self._pauses(lane), self.y[last]]
+            turns = [self.y[first] + self._drop(lane), *self._pauses(lane), self._end(lane, last)]
             for number, (begin, end) in enumerate(pairwise(turns)):
                 yield Stroke(f"M{x} {begin}V{end}", "rest" if number % 2 else "lane")
+
+    def _end(self, lane: int, last: int) -> int:
+        ends = [event for event in self.rows[last] if event.lane == lane and event.kind is Kind.END and event.joined]
+        return self.y[last] + (JOINED_CAP if ends else 0)
 
     def _pauses(self, lane: int) -> list[int]:
         kinds = (Kind.PAUSE, Kind.RESUME)
@@ -180,8 +200,10 @@ class _Drawing:
         return LEVEL // 2 if [event.lane for event in row].index(lane) % 2 else -(LEVEL // 2)
 
     def _counts(self) -> Iterator[Shape]:
-        for x, name in zip(COUNT_X, COUNT_NAMES, strict=True):
+        for x, name in zip(COUNT_X, self.story.letters, strict=True):
             yield Text(x, 14, name, "head", "middle")
+        if self.columns.left > LEFT:
+            yield from self._times()
         before: tuple[int, ...] | None = None
         for row, y in zip(self.rows, self.y, strict=False):
             now = row[-1].counts.values()
@@ -191,6 +213,16 @@ class _Drawing:
             yield Figures(y + 4, now, changed)
             before = now
 
+    def _times(self) -> Iterator[Shape]:
+        """The time on the scenario's own clock, wherever it is another."""
+        yield Text(CLOCK_X, 14, "time", "head", "end")
+        before = ""
+        for row, y in zip(self.rows, self.y, strict=False):
+            now = next((event.at for event in row if event.at), before)
+            if now != before:
+                yield Text(CLOCK_X, y + 4, label(now, 7), "mute", "end")
+            before = now
+
     def _row(self, row: Row, y: int) -> Iterator[Shape]:
         for event in row:
             if event.kind in _BANDS:
@@ -198,17 +230,20 @@ class _Drawing:
             elif event.kind is Kind.START:
                 yield from self._head(event, y)
             elif event.kind is Kind.MESSAGE:
-                yield from self._message(event, y)
+                yield from self._message(row, event, y)
             elif event.lane is not None and event.lane in self.columns.x:
-                x = self.columns.x[event.lane]
-                yield from _mark(event, x, y)
+                x, head = self.columns.x[event.lane], behind_head(self.story, row, event.lane)
+                yield from _mark(event, x, y) if not head else ()
                 if labelled(row, event):
                     style = "bad" if event.kind is Kind.HALT else style_of(event) or ("mute" if event.kind is Kind.END else "")
-                    yield Text(x + LABEL_X, y + 4, event.label, style)
+                    left = from_the_right(row, event, self.columns.x)
+                    yield Text(
+                        x + (-LABEL_X if left else LABEL_X + head), y + 4, event.label, style, "end" if left else "start"
+                    )
 
     def _band(self, event: Event, y: int) -> Iterator[Shape]:
         kind = _BANDS[event.kind]
-        x = LEFT - 6
+        x = self.columns.left - 6
         yield Box(x, y - 11, self.columns.width - x - 4, 22, kind)
         style = "badbold" if event.kind is Kind.MOMENT else "cut" if event.kind is Kind.DOUBT else "bold"
         yield Text(x + 8, y + 4, event.label, style)
@@ -219,25 +254,26 @@ class _Drawing:
         x, y = self.columns.x[event.lane], y + self._drop(event.lane)
         width = text_width(event.label) + BOX_PADDING
         lane = self.story.lanes[event.lane]
-        restarted = lane.process.incarnation > 1 and lane.role != "producer"  # producers never go on where one stopped
+        restarted = lane.process.incarnation > 1 and lane.role not in ONE_ACT  # these never go on where one stopped
         yield Box(x - width // 2, y - 11, width, 22, "restart" if restarted else "start")
         yield Text(x, y + 4, event.label, "bold", "middle")
 
-    def _message(self, event: Event, y: int) -> Iterator[Shape]:
+    def _message(self, row: Row, event: Event, y: int) -> Iterator[Shape]:
         if event.lane is None or event.lane not in self.columns.x:
             return
         begin = self.columns.x[event.lane]
+        head = behind_head(self.story, row, event.lane)
         end = self.columns.x.get(event.to, begin) if event.to is not None else self._void(event, begin)
         sign = 1 if end >= begin else -1
         style = style_of(event)
-        start, stop = begin + 6 * sign, end - 8 * sign
+        start, stop = begin + (6 + head) * sign, end - 8 * sign
         if event.reached < 1:
             stop = start + round((stop - start) * event.reached)
-            yield Stroke(f"M{start} {y}H{stop}", f"way {style}")
+            yield Stroke(f"M{start} {y}H{stop}", style)
             yield Mark(stop, y, "x", "cut")
         else:
-            yield Stroke(f"M{start} {y}H{stop}m{-6 * sign}-4l{6 * sign} 4 {-6 * sign} 4", f"way {style}")
-        right = max(begin, end)
+            yield Stroke(f"M{start} {y}H{stop}m{-6 * sign}-4 {6 * sign} 4 {-6 * sign} 4", style)
+        right = max(start - 6 * sign, end)
         neighbours = [x for x in self.columns.x.values() if min(begin, end) <= x < right]
         middle = (max(neighbours, default=min(begin, end)) + right) // 2
         yield Text(middle, y - (8 if event.reached < 1 else 5), event.label, style, "middle")
@@ -251,7 +287,7 @@ def _mark(event: Event, x: int, y: int) -> Iterator[Shape]:
     if event.kind is Kind.HALT or Trait.KILLED in event.traits:
         yield Mark(x, y, "X", "bad")
     elif event.kind is Kind.END:
-        yield Stroke(f"M{x - 6} {y + 9 if event.joined else y}h12", "cap")
+        yield Stroke(f"M{x - 6} {y + JOINED_CAP if event.joined else y}h12", "cap")
     elif event.kind in (Kind.PAUSE, Kind.RESUME):
         yield Mark(x, y, "p" if event.kind is Kind.PAUSE else "g")
     elif event.kind is Kind.TEAR:

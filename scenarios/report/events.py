@@ -11,6 +11,8 @@ from enum import StrEnum
 from scenarios.report.facts import Process, Tally
 
 NO_COUNTS = Tally()
+# Effects, receipts, arrivals; and complete history records, or of a dispatch outbox the transitions.
+JOURNAL_LETTERS, TABLE_LETTERS = "ERHA", "ERTA"
 
 
 class Kind(StrEnum):
@@ -42,11 +44,15 @@ class Trait(StrEnum):
     REFUSED = "refused"
     RELAY = "relay"  # the relay's own doing
     KILLED = "killed"
+    LATE = "late"  # an outcome that came too late to change anything
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A line of a journal: the file's path below the scenario, the line (from 1), type and id of the record there."""
+    """A line of a journal: the file's path below the scenario, the line (from 1), type and id of the record there.
+
+    Of an export it is a row of the table that the path names behind a colon.
+    """
 
     journal: str
     number: int
@@ -59,7 +65,8 @@ class Event:
     """One thing that happened in step `step`.
 
     `lane` and `to` are places in `Story.lanes`. A message without `to` goes towards the process named `toward`. `reached` is
-    how much of its way a message went, 1.0 for all of it. `joined` events belong to the row of the event before.
+    how much of its way a message went, 1.0 for all of it. `joined` events belong to the row of the event before. `at` is the
+    time on the scenario's own clock, where it has one.
     """
 
     kind: Kind
@@ -74,6 +81,7 @@ class Event:
     reached: float = 1.0
     joined: bool = False
     counts: Tally = NO_COUNTS
+    at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +95,13 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A scenario as an ordered tale; `closing` says what it comes to, a sentence each."""
+    """A scenario as an ordered tale; `closing` says what it comes to, a sentence each, `letters` what its counts are called."""
 
     scenario: str
     lanes: tuple[Lane, ...]
     events: tuple[Event, ...]
     closing: tuple[str, ...]
+    letters: str = JOURNAL_LETTERS
 
     @property
     def counts(self) -> Tally:

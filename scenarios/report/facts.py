@@ -1,7 +1,7 @@
 """What an archive says, as frozen values: a run, its scenarios, their processes and journals. Nothing here reads or judges."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +38,22 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class JournalFile:
-    """A journal as the processes left it: `name` (effects, arrivals …), size, and its lines."""
+    """A journal as the processes left it: `name` (effects, arrivals …), and its lines."""
 
     path: str
     name: str
-    size: int
     lines: tuple[Line, ...]
     left_out: int  # lines beyond the bound
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFile:
+    """The tables of a dispatch outbox as an export step kept them: rows, transitions and admin events, each a line."""
+
+    path: str
+    rows: tuple[Line, ...]
+    transitions: tuple[Line, ...]
+    events: tuple[Line, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +74,6 @@ class Process:
     ended_by: str
     stdout: str
     stderr: str
-    pid: int | None
-    started_seconds: float | None
-    ended_seconds: float | None
 
     def option(self, name: str, default: str = "") -> str:
         """The value behind the option `name` of its command line."""
@@ -81,6 +87,14 @@ class CheckFound:
 
     name: str
     counts: Tally | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFound:
+    """What an export step found, as `model.Rows` counts; `rows` is None where the archive does not tell."""
+
+    name: str
+    rows: Mapping[str, int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +115,14 @@ class ScenarioEvidence:
     processes: tuple[Process, ...]
     journals: Mapping[str, JournalFile]
     small_files: Mapping[str, str]
+    exports: Mapping[str, ExportFile] = field(default_factory=dict)
+    exported: tuple[ExportFound, ...] = ()
+    expected_rows: Mapping[str, int] | None = None
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether it is about a dispatch outbox, whose tables it exports."""
+        return any(step.get("do") == "export" for step in self.steps)
 
     @property
     def path(self) -> str:
@@ -123,6 +145,7 @@ class Archive:
     protocol_version: int | None
     protocol_sha256: str
     complete: bool
+    store: str
     verdict: str
     totals: Mapping[str, Any]
     scenarios: tuple[ScenarioEvidence, ...]

@@ -35,7 +35,8 @@ def escaped(words: str) -> str:
 
 
 def _line(event: Event, everybody: str, story: Story) -> str | None:
-    here, words = f"P{event.lane}", escaped(event.label)
+    moment = f", at {event.at}" if event.at and event.kind is Kind.MESSAGE else ""
+    here, words = f"P{event.lane}", escaped(f"{event.label}{moment}")
     if event.kind is Kind.START or not event.label:
         return None
     if event.kind is Kind.MESSAGE:

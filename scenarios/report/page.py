@@ -23,15 +23,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from scenarios.catalogue import SECTIONS
-from scenarios.report import diagram, svg
+from scenarios.report import diagram, raw, svg
 from scenarios.report.events import Story
-from scenarios.report.facts import COUNTED, Archive, JournalFile, Process, ScenarioEvidence
+from scenarios.report.facts import COUNTED, Archive, ScenarioEvidence
 from scenarios.report.headline import caution_of, headline
 from scenarios.report.story import tell
-from scenarios.report.views import Cell, FileText, ProcessRow, ScenarioView, SectionView, SentenceRow
-from scenarios.report.words import counted, figure, label, plain
+from scenarios.report.tables import DATABASE, JOURNALS, in_words
+from scenarios.report.views import Cell, ScenarioView, SectionView, SentenceRow
+from scenarios.report.words import counted, figure, plain
 
-MAX_ROWS, MAX_LINES = 600, 400
+MAX_ROWS, MAX_PROCESSES = 600, 400
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_/-]{1,200}")
 LEGEND = (
     ("e", "an effect: the receiver's durable change, the truth that is counted; red and labelled where it is a duplicate"),
@@ -55,7 +56,15 @@ LIMITS = (
 @cache
 def _environment() -> Environment:
     loader = PackageLoader("scenarios.report", "templates")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    made.filters["told"] = _told
+    return made
+
+
+def _told(text: str) -> Markup:
+    """Text between tags, kept from turning its surroundings round where it could."""
+    shown = text if isinstance(text, Markup) else Markup(escape(text, quote=False))  # noqa: S704 - escaped
+    return shown if shown.isascii() else Markup(f"<bdi>{shown}</bdi>")  # noqa: S704 - escaped
 
 
 @cache
@@ -80,9 +89,9 @@ def render(archive: Archive, at: Path) -> bytes:
     """The page of `archive`, to be written to the file `at`. Never raises for what the archive holds."""
     style, script, policy = _assets()
     template = _environment().get_template("report.html.j2")
-    shapes = Markup(svg.SHAPES)  # noqa: S704 - our own
+    legend = [(Markup(svg.mark(name)), text) for name, text in LEGEND]  # noqa: S704 - our own
     page = {**_page(archive, _scenarios(archive, at)), **_place(archive, at)}
-    text = template.render(page=page, style=style, script=script, policy=policy, shapes=shapes, legend=LEGEND, limits=LIMITS)
+    text = template.render(page=page, style=style, script=script, policy=policy, legend=legend, limits=LIMITS)
     return text.encode("utf-8", "backslashreplace")
 
 
@@ -143,6 +152,7 @@ def _facts(archive: Archive) -> list[tuple[str, str]]:
         ("Python", f"{run.get('implementation')} {run.get('python')}"),
         ("Machine", f"{run.get('platform')}, {run.get('cores')} cores, file system {run.get('file_system')}"),
         ("SQLite", _sqlite(run.get("sqlite"))),
+        ("Dispatch outbox on", {"sqlite": "SQLite", "postgres": "PostgreSQL"}.get(archive.store, archive.store or "not told")),
         ("Packages", listed),
     ]
     return [(name, plain(value, 2000)) for name, value in facts]
@@ -165,7 +175,9 @@ def _section(name: str, number: int, members: Sequence[tuple[ScenarioEvidence, S
     )
     shown = plain(name, 80)
     scenarios = tuple(each for _, each in members)
-    return SectionView(f"section-{number}", shown, shown.capitalize(), SECTIONS.get(name, ""), scenarios, totals)
+    columns = DATABASE if any(evidence.has_tables for evidence, _ in members) else JOURNALS
+    introduction = SECTIONS.get(name, "")
+    return SectionView(f"section-{number}", shown, shown.capitalize(), introduction, columns, scenarios, totals)
 
 
 def _scenarios(archive: Archive, at: Path) -> list[tuple[ScenarioEvidence, ScenarioView]]:
@@ -181,9 +193,9 @@ def _scenarios(archive: Archive, at: Path) -> list[tuple[ScenarioEvidence, Scena
 def _scenario(evidence: ScenarioEvidence, identity: str, told: str, *, inside: bool) -> ScenarioView:
     story = tell(evidence)
     name = plain(evidence.name, 120)
-    title = f"Sequence diagram of {name}. The same story stands below in sentences."
+    title = f"Sequence diagram of {name}, told below in sentences."
     picture = svg.picture(diagram.draw(story), title, told)
-    cells = _cells(evidence)
+    cells = (*_cells(evidence), *_row_cells(evidence))
     rows = list(_story(story))
     return ScenarioView(
         id=identity,
@@ -204,9 +216,9 @@ def _scenario(evidence: ScenarioEvidence, identity: str, told: str, *, inside: b
         story=tuple(rows[:MAX_ROWS]),
         story_left_out=max(0, len(rows) - MAX_ROWS),
         folder=quote(f"scenarios/{evidence.path}/") if inside and _PLAIN_ID.fullmatch(evidence.path) else "",
-        files=tuple(_files(evidence)),
-        processes=tuple(_process(each) for each in evidence.processes[:MAX_LINES]),
-        processes_left_out=max(0, len(evidence.processes) - MAX_LINES),
+        files=tuple(raw.files(evidence)),
+        processes=tuple(raw.process_row(each) for each in evidence.processes[:MAX_PROCESSES]),
+        processes_left_out=max(0, len(evidence.processes) - MAX_PROCESSES),
         run_again=f"python run.py --out again --only {shlex.quote(plain(evidence.path))}",
     )
 
@@ -220,39 +232,22 @@ def _cells(evidence: ScenarioEvidence) -> tuple[Cell, ...]:
     )
 
 
+def _row_cells(evidence: ScenarioEvidence) -> tuple[Cell, ...]:
+    """Attempts and rows at the end, of a dispatch outbox."""
+    if not evidence.has_tables:
+        return ()
+    found, expected = (evidence.exported[-1].rows if evidence.exported else None), evidence.expected_rows
+    number, wanted = (None if rows is None else rows["attempts"] for rows in (found, expected))
+    there, declared = ("?" if rows is None else in_words(rows) for rows in (found, expected))
+    attempts = Cell(figure(number), figure(wanted), number is None or number != wanted)
+    return attempts, Cell(there, declared, found is None or found != expected, words=True)
+
+
 def _story(story: Story) -> list[SentenceRow]:
     rows, before = [], (0, 0, 0, 0)
     for row in story.rows():
         now = row[-1].counts.values()
-        counts = "" if now == before else " ".join(f"{name}{value}" for name, value in zip("ERHA", now, strict=True))
+        counts = "" if now == before else " ".join(f"{name}{value}" for name, value in zip(story.letters, now, strict=True))
         rows.append(SentenceRow(counts and f"[{counts}]", " ".join(event.sentence for event in row)))
         before = now
     return rows
-
-
-def _files(evidence: ScenarioEvidence) -> list[FileText]:
-    found = [_journal(journal) for journal in evidence.journals.values()]
-    for path, content in evidence.small_files.items():
-        found.append(FileText(plain(path), "", Markup(escape(content, quote=False))))  # noqa: S704 - escaped
-    return found
-
-
-def _journal(journal: JournalFile) -> FileText:
-    shown = [f"{line.number} {line.shown}" for line in journal.lines[:MAX_LINES]]
-    left_out = len(journal.lines) - len(shown) + journal.left_out
-    if left_out:
-        shown.append(f"… {left_out} more lines")
-    size = f"{counted(len(journal.lines) + journal.left_out, 'record')}, {journal.size:,} bytes"
-    return FileText(plain(journal.path), size, Markup(escape("\n".join(shown), quote=False)))  # noqa: S704 - escaped
-
-
-def _process(process: Process) -> ProcessRow:
-    armed = " ".join(f"{name}={value}" for name, value in process.environment.items())
-    ended = process.signal or f"exit {process.exit_code}"
-    by = {"itself": "", "stop": " (SIGTERM)", "kill": " (by a step)", "harness": " (by the harness)"}.get(process.ended_by, "")
-    times = (process.started_seconds, process.ended_seconds)
-    seconds = "–".join("?" if each is None else f"{each:.3f}" for each in times)  # noqa: RUF001 - a range
-    output = tuple(plain(line, 300) for text in (process.stdout, process.stderr) for line in text.splitlines()[:5])
-    name = f"{plain(process.name, 80)}, {process.incarnation}; step {process.step}"
-    command = f"{plain(armed, 200)} {plain(process.command, 1000)}".strip()
-    return ProcessRow(name, command, output, f"{label(ended)}{by}", str(process.pid), seconds)

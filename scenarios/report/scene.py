@@ -9,10 +9,26 @@ replay needs it ends the replay of that process (`Absent`), and whatever was not
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from outbox.dispatch.edges import ACK_TIMEOUT, TRANSPORT_OK
 from outbox.faults import HALT_EXIT_CODE, WritePoints
 from outbox.journal import JournalSpec
-from scenarios.report.actors import Absent, Actor, Doubts, Halted, Replay, Said, article, capital, lost_place, lower, title_of
+from scenarios.report.actors import (
+    ONE_ACT,
+    Absent,
+    Actor,
+    Doubts,
+    Halted,
+    Replay,
+    Said,
+    article,
+    capital,
+    lost_place,
+    lower,
+    title_of,
+)
+from scenarios.report.books import Books
 from scenarios.report.events import Event, Kind, Lane, Ref, Trait
+from scenarios.report.exports import TRANSITION
 from scenarios.report.facts import Line, Process, ScenarioEvidence, Tally
 from scenarios.report.shelf import Cursor, Shelf
 from scenarios.report.words import counted, label, plain
@@ -24,8 +40,18 @@ ROLES = {
     "scenarios.client": "client",
     "scenarios.relay": "relay",
     "receivers": "receiver",
+    "outbox.dispatch": "operator",
+    "database": "database",
 }
-_COUNTED = {"effect": "effects", "receipt": "receipts", "history": "history", "arrival": "arrivals"}
+_DISPATCH = {"enqueue": "producer", "revive": "producer", "scan": "scheduler"}
+_COUNTED = {"effect": "effects", "receipt": "receipts", "history": "history", "arrival": "arrivals", TRANSITION: "history"}
+
+
+def role_of(process: Process) -> str:
+    """What a process is for, in a word."""
+    if process.module == "scenarios.dispatch" and process.arguments:
+        return _DISPATCH.get(process.arguments[0], "program")
+    return ROLES.get(process.module, "program")
 
 
 class Scene:
@@ -38,6 +64,9 @@ class Scene:
         self.actors: list[Actor] = []
         self.events: list[Event] = []
         self.counts = Tally()
+        self.books = Books(scenario) if scenario.has_tables else None
+        self.clocks: dict[str, str] = {}  # files that hold a time
+        self.later: list[tuple[Actor, Replay[object]]] = []  # what receivers do with requests that nobody waits for
         self.effects: Counter[str] = Counter()  # by operation: the key of an intention or of a bare client's request
         self.settled: dict[str, str] = {}  # operation to what the sender's side says of it: receipt, then history
         self.sent: set[str] = set()  # operations of which an attempt has left its sender
@@ -45,13 +74,14 @@ class Scene:
         self._told: set[tuple[str, int]] = set()
         self._missing: set[str] = set()  # journals that must be there and are not
         self._astray = doubts.astray
+        for cursor in self.books.cursors if self.books else ():
+            self.shelf.add(cursor)
 
     # Who runs.
 
     def enter(self, process: Process, *, joined: bool = False) -> Actor:
         """Begin the lane of a process."""
-        role = ROLES.get(process.module, "program")
-        lane = Lane(process, role, label(title_of(process, role), MAX_TITLE))
+        lane = Lane(process, role_of(process), label(title_of(process, role_of(process)), MAX_TITLE))
         actor = Actor(len(self.actors), process, lane)
         actor.astray = actor.number in self._astray
         self.actors.append(actor)
@@ -61,9 +91,18 @@ class Scene:
             if fault
             for point, occurrence in [fault]
         )
-        again = "starts again" if process.incarnation > 1 and role != "producer" else "starts"
-        self.emit(Kind.START, lane.title, f"{capital(actor.name)} {again}{plain(armed)}.", actor, joined=joined)
+        again = "starts again" if process.incarnation > 1 and lane.role not in ONE_ACT else "starts"
+        now = self.now(actor)
+        moment = f" at {plain(now, 20)}" if now else ""
+        sentence = f"{capital(actor.name)} {again}{moment}{plain(armed)}."
+        self.emit(Kind.START, lane.title, sentence, actor, joined=joined, at=now)
         return actor
+
+    def now(self, actor: Actor) -> str:
+        """The time that a program around a dispatch outbox goes by: given to it, or from a file."""
+        if self.books is None or actor.process.module not in ("scenarios.dispatch", "outbox.dispatch"):
+            return ""
+        return actor.process.option("--now") or self.clocks.get(actor.process.option("--clock"), "")
 
     def latest(self, name: str) -> Actor | None:
         """The newest incarnation of the process `name`."""
@@ -97,6 +136,7 @@ class Scene:
         traits: Iterable[Trait] = (),
         reached: float = 1.0,
         joined: bool = False,
+        at: str = "",
     ) -> None:
         """Append an event, with the counts behind it."""
         placed = tuple(refs)
@@ -116,6 +156,7 @@ class Scene:
             reached,
             joined,
             self.counts,
+            plain(at, 12),
         )
         self.events.append(event)
 
@@ -124,10 +165,14 @@ class Scene:
         if name is None:
             return
         values = dict(zip(("effects", "receipts", "history", "arrivals"), self.counts.values(), strict=True))
-        if name == "history" and self.settled.get(ref.id) is None:
+        if ref.type == TRANSITION:
+            values["receipts"] += ref.id in (TRANSPORT_OK, ACK_TIMEOUT)
+        elif name == "history" and self.settled.get(ref.id) is None:
             return  # a history record counts where its receipt is
         values[name] += 1
         self.counts = Tally(**values)
+        if ref.type == TRANSITION:
+            return
         if name in ("receipts", "history"):
             self.settled[ref.id] = name
 
@@ -141,7 +186,7 @@ class Scene:
         self._told.add((operation, done))
         trait = Trait.DUPLICATE if done else Trait.LOST
         did = {0: "never did it", 2: "did it twice"}.get(done, f"did it {done} times")
-        words = f"Local history says once, the receiver {did}"
+        words = f"{'The outbox says' if self.books else 'Local history says'} once, the receiver {did}"
         self.emit(Kind.MOMENT, words, f"From here on {lower(words)}.", traits=[trait])
 
     def doubt(self, sentence: str, refs: Iterable[Ref] = (), words: str = "cannot be told, see below") -> None:
@@ -158,10 +203,16 @@ class Scene:
         here = (point, actor.passed[point])
         if here == actor.process.pause:
             place = f"{here[0]}#{here[1]}"
-            self.emit(Kind.PAUSE, f"paused at {place}", f"{capital(actor.name)} stops itself at {place} (SIGSTOP).", actor)
-            yield
+            short = place.removeprefix("dispatch.")
+            self.emit(Kind.PAUSE, f"paused: {short}", f"{capital(actor.name)} stops itself at {place} (SIGSTOP).", actor)
+            yield actor
         if here == actor.process.fault and actor.halts:
             raise Halted(actor)
+
+    def stops_at(self, actor: Actor, point: str) -> bool:
+        """Whether `actor` pauses or halts when it passes the point now."""
+        here = (point, actor.passed[point] + 1)
+        return here == actor.process.pause or (here == actor.process.fault and actor.halts)
 
     def open(self, actor: Actor, cursor: Cursor, spec: JournalSpec) -> Replay[None]:
         """Open a journal for appending: create it, cut its torn tail. One that the archive lacks is told as missing."""

@@ -82,16 +82,17 @@ def dispatcher(scene: Scene, actor: Actor) -> Replay[None]:
     elif told.already_delivered == told.intentions and not told.history_added:
         actor.remark = "nothing to do"
     if actor.process.ended_by == "itself" and not actor.halts:
-        printed = _printed(actor)
+        found = printed(actor)
         counted = asdict(told)
-        if printed != counted:
-            wrong = [name for name, value in counted.items() if printed.get(name) != value] or sorted(printed)
+        if found != counted:
+            wrong = [name for name, value in counted.items() if found.get(name) != value] or sorted(found)
             scene.doubt(
                 f"{capital(actor.name)} printed another count of its pass than this story has ({', '.join(map(plain, wrong))})."
             )
 
 
-def _printed(actor: Actor) -> Mapping[str, Any]:
+def printed(actor: Actor) -> Mapping[str, Any]:
+    """The JSON object that a process printed, or nothing."""
     try:
         value = json.loads(actor.process.stdout)
     except (ValueError, RecursionError):

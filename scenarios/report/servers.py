@@ -18,7 +18,7 @@ from scenarios.report.events import Kind, Trait
 from scenarios.report.facts import Line
 from scenarios.report.scene import Scene
 from scenarios.report.shelf import Cursor
-from scenarios.report.words import figure, label, number_of, plain, text_of
+from scenarios.report.words import figure, label, number_of, plain, short_hashes, text_of
 
 NOTHING: frozenset[Trait] = frozenset()
 SEPARATE_KEYS = ("effect-then-key", "key-then-effect")
@@ -50,7 +50,8 @@ SILENCE = Back()
 
 def target(actor: Actor) -> str:
     """The name of the process that a sender (or a relay) sends to."""
-    url = actor.process.option("--upstream" if actor.lane.role == "relay" else "--receiver")
+    process = actor.process
+    url = process.option("--upstream" if actor.lane.role == "relay" else "--receiver") or process.option("--courier")
     match = _PORT.search(url)
     return match[1] if match else ""
 
@@ -87,6 +88,28 @@ def delivered(
     return respond(scene, server, sender, answer)
 
 
+def handed_over(scene: Scene, sender: Actor, server: Actor, request: Request) -> Replay[Replay[None]]:
+    """A request whose sender does not wait: it arrives. What the receiver does about it is the replay that is returned."""
+    arrivals = scene.shelf.cursor(server.folder(), ARRIVALS.name)
+    send(scene, sender, server, request, None)
+    try:
+        arrival = yield from arrive(scene, server, arrivals, request)
+    except Halted as halt:
+        if halt.actor is not server:
+            raise
+        scene.halted(server)
+        return _nothing()
+    return _unheard(scene, server, arrivals, arrival, request.operation)
+
+
+def _nothing() -> Replay[None]:
+    yield from ()
+
+
+def _unheard(scene: Scene, server: Actor, arrivals: Cursor, arrival: Line, operation: str) -> Replay[None]:
+    yield from answer_of(scene, server, arrivals, arrival, operation)
+
+
 def _dies(scene: Scene, server: Actor, sender: Actor, consequence: str) -> None:
     """The server halts while `sender` waits for its answer."""
     scene.halted(server)
@@ -114,7 +137,7 @@ def send(scene: Scene, sender: Actor, server: Actor, request: Request, missing: 
 def _attempt(request: Request) -> str:
     if request.attempt is None:
         return f" under key {plain(request.key)}"
-    return f" (attempt {request.attempt}, key {plain(request.key)})"
+    return f" (attempt {request.attempt}, key {short_hashes(plain(request.key))})"
 
 
 def part(came: int, whole: int) -> float:

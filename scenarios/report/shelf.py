@@ -87,6 +87,10 @@ class Shelf:
                 path = target + path[len(source) :]
         return self._cursors.setdefault(path, Cursor(path))
 
+    def add(self, cursor: Cursor) -> None:
+        """Take a cursor over something that is no journal."""
+        self._cursors[cursor.path] = cursor
+
     def all(self) -> list[Cursor]:
         """Every journal, by path."""
         return [self._cursors[path] for path in sorted(self._cursors)]

@@ -1,7 +1,8 @@
 """Tells a scenario as an ordered story: its steps in order, and for each process what it did, by cause.
 
 The steps give the order in which processes were started, stopped and looked at; `senders` and `servers` replay what each
-program does in between; `scene` holds the state. Requests that were made at the same time stand in the order of the arrivals'
+program does in between (for a dispatch outbox `acts` and `scans`), `harness` what the harness does itself; `scene` holds the
+state. Requests that were made at the same time stand in the order of the arrivals'
 journal. The story does not judge: whether the records agree is the audit's work. Where it cannot place a record it says so
 and goes on.
 """
@@ -13,14 +14,15 @@ from outbox.faults import HALT_EXIT_CODE
 from receivers.arrivals import ARRIVALS
 from scenarios.client import REQUESTS
 from scenarios.prefixes import PREFIXES
-from scenarios.report import closing, senders, servers
+from scenarios.report import acts, closing, harness, scans, senders, servers
 from scenarios.report.actors import Absent, Actor, Doubts, Halted, Replay, capital, lost_place
-from scenarios.report.events import Kind, Story, Trait
+from scenarios.report.events import JOURNAL_LETTERS, TABLE_LETTERS, Kind, Story, Trait
 from scenarios.report.facts import Line, ScenarioEvidence
+from scenarios.report.posting import DATABASE, open_database
 from scenarios.report.scene import Scene
 from scenarios.report.servers import Request
 from scenarios.report.shelf import Cursor
-from scenarios.report.words import counted, label, plain, tallied, text_of
+from scenarios.report.words import counted, plain, tallied, text_of
 
 MAX_TELLINGS = 4
 UNFORESEEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -51,7 +53,6 @@ class _Teller:
         self._scenario = scenario
         self._scene = Scene(scenario, doubts)
         self.astray: set[int] = set()  # the lanes that halted at a place which was not passed
-        self._owner: dict[int, Actor] = {}  # the paused process to the one whose replay it holds up
 
     def tell(self) -> Story:
         scene = self._scene
@@ -63,27 +64,40 @@ class _Teller:
         closing.say_differences(scene)
         found = self._scenario.counts
         if found is not None and found != scene.counts:
-            scene.doubt(f"results.json has other counts than this story comes to: {tallied(found.values())}.")
+            other = tallied(found.values(), tables=scene.books is not None)
+            scene.doubt(f"results.json has other counts than this story comes to: {other}.")
         lanes = tuple(actor.lane for actor in scene.actors)
-        return Story(self._scenario.path, lanes, tuple(scene.events), tuple(closing.sentences(scene)))
+        letters = TABLE_LETTERS if scene.books else JOURNAL_LETTERS
+        return Story(self._scenario.path, lanes, tuple(scene.events), tuple(closing.sentences(scene)), letters)
 
     def _walk(self) -> None:
         scene = self._scene
         started = max((process.step for process in self._scenario.processes), default=0)
         failed = bool(self._scenario.problems)
+        if scene.books:
+            open_database(scene)
         for number, step in enumerate(self._scenario.steps, 1):
             if failed and number > started:
                 break  # the scenario was given up; the problems say in which step
             scene.shelf.step = number
             do = step.get("do")
             handler: Callable[[Step], None] | None = getattr(self, f"_do_{do}", None) if isinstance(do, str) else None
-            if handler is None:
-                scene.doubt(f"Step {number} is none that this story knows: {plain(do)}.")
-            else:
+            if handler is not None:
                 handler(step)
+            elif isinstance(do, str) and do in harness.STEPS:
+                harness.STEPS[do](scene, step)
+            else:
+                scene.doubt(f"Step {number} is none that this story knows: {plain(do)}.")
+            self._afterwards()
         for actor in scene.actors:
-            if actor.running:
+            if actor.running and actor.lane.role != DATABASE:
                 self._ended(actor)
+
+    def _afterwards(self) -> None:
+        """What receivers do with requests whose senders did not wait for them."""
+        waiting, self._scene.later = self._scene.later, []
+        for server, replay in waiting:
+            self._drive(server, replay)
 
     # Steps that start something.
 
@@ -102,7 +116,9 @@ class _Teller:
     def _started(self) -> list[Actor]:
         step = self._scene.shelf.step
         chosen = [process for process in self._scenario.processes if process.step == step]
-        return [self._scene.enter(process, joined=at > 0) for at, process in enumerate(chosen)]
+        # The first process begins beside the database.
+        beside = self._scene.books is not None and len(self._scene.events) == 1
+        return [self._scene.enter(process, joined=at > 0 or beside) for at, process in enumerate(chosen)]
 
     def _program(self, actor: Actor) -> Replay[None]:
         process = actor.process
@@ -112,8 +128,13 @@ class _Teller:
             "client": senders.client,
             "receiver": servers.opening,
             "relay": servers.opening,
+            "scheduler": scans.scan,
+            "operator": acts.operator,
         }
-        if process.ended_by == "itself" and process.exit_code in _TURNED_AWAY:
+        if process.module == "scenarios.dispatch":
+            programs["producer"] = acts.producer
+        turned_away = process.ended_by == "itself" and process.exit_code in _TURNED_AWAY
+        if turned_away and process.pause is None and actor.lane.role != "operator":
             return
         if process.module == "scenarios.prefixes":
             self._prefixes(actor)
@@ -130,13 +151,13 @@ class _Teller:
             sentence += f", and records {counted(len(lines), 'finding')}."
             self._scene.emit(Kind.RECORD, words, sentence, actor, refs=[cursor.ref(line) for line in lines])
 
-    def _drive(self, actor: Actor, replay: Replay[None]) -> None:
+    def _drive(self, actor: Actor, replay: Replay[object]) -> None:
         """Let a replay go on to its end, or until the process (or the one it waits for) pauses."""
         try:
-            next(replay)
+            actor.waits_for = next(replay)
         except StopIteration:
             if actor.lane.role not in ("receiver", "relay"):
-                self._ended(actor)
+                self._ended(actor, joined=self._has_just_written(actor))
         except Halted as halt:
             self._scene.halted(halt.actor)
         except Absent as absence:
@@ -146,6 +167,12 @@ class _Teller:
                 self._ended(actor)
         else:
             actor.suspended = replay
+
+    def _has_just_written(self, actor: Actor) -> bool:
+        """Whether a scan's last deed at the database is the row that was told last: it ends there."""
+        row = self._scene.events[-2:]
+        said = [event for event in row if event.kind is Kind.MESSAGE and event.lane == actor.number]
+        return actor.lane.role == "scheduler" and bool(said) and (said[0] is row[-1] or row[-1].joined)
 
     def _do_together(self, _step: Step) -> None:
         actors = self._started()
@@ -218,9 +245,9 @@ class _Teller:
             if not any(event.sentence.startswith(lost_place(actor)) for event in self._scene.events):
                 self._scene.doubt(f"{lost_place(actor)}.")
         why = actor.remark or (_TURNED_AWAY.get(process.exit_code or 0) if process.ended_by == "itself" else None)
-        how = "is stopped (SIGTERM) and ends" if process.ended_by == "stop" else "ends"
+        how = "is stopped (SIGTERM)," if process.ended_by == "stop" else "ends with"
         words = f"exit {process.exit_code}{f': {why}' if why else ''}"
-        sentence = f"{capital(actor.name)} {how} with exit code {process.exit_code}{f' ({why})' if why else ''}."
+        sentence = f"{capital(actor.name)} {how} exit code {process.exit_code}{f' ({why})' if why else ''}."
         traits = [Trait.REFUSED] if process.exit_code else []
         self._scene.emit(Kind.END, words, sentence, actor, traits=traits, joined=joined)
 
@@ -235,34 +262,8 @@ class _Teller:
         if actor is None:
             return
         self._scene.emit(Kind.RESUME, "goes on (SIGCONT)", f"{capital(actor.name)} goes on (SIGCONT).", actor)
-        for held in self._scene.actors:
-            replay, held.suspended = held.suspended, None
+        held = [each for each in self._scene.actors if each.suspended is not None and each.waits_for is actor]
+        for each in sorted(held, key=lambda one: one is not actor):
+            replay, each.suspended = each.suspended, None
             if replay is not None:
-                self._drive(held, replay)
-
-    # Steps of the harness itself.
-
-    def _do_write(self, step: Step) -> None:
-        path, content = plain(step.get("path"), 60), plain(step.get("content"), 60)
-        self._scene.emit(Kind.FILE, f"{path} := {content}", f"The scenario writes {content} into the file {path}.")
-
-    def _do_flip(self, step: Step) -> None:
-        path, offset = plain(step.get("path"), 60), plain(step.get("offset"), 20)
-        self._scene.emit(
-            Kind.FILE, f"{path}: bit flipped at byte {offset}", f"The scenario flips a bit of {path} at byte {offset}."
-        )
-
-    def _do_move(self, step: Step) -> None:
-        path, to = plain(step.get("path"), 60), plain(step.get("to"), 60)
-        self._scene.emit(
-            Kind.FILE, f"{path}/ becomes {to}/", f"The scenario renames {path}/ to {to}/: it is lost to its owner."
-        )
-
-    def _do_check(self, step: Step) -> None:
-        name = text_of(step, "name")
-        here = tallied(self._scene.counts.values())
-        short = " ".join(f"{letter} {value}" for letter, value in zip("ERHA", self._scene.counts.values(), strict=True))
-        self._scene.emit(Kind.CHECK, f"CHECKPOINT {label(name)}: {short}", f"Checkpoint {plain(name)}: by now {here}.")
-        found = next((check.counts for check in self._scenario.checks if check.name == name), None)
-        if found is not None and found != self._scene.counts:
-            self._scene.doubt(f"results.json has other counts for checkpoint {plain(name)}: {tallied(found.values())}.")
+                self._drive(each, replay)

@@ -1,12 +1,13 @@
-"""Writes a laid-out diagram as SVG: inside a page, where styles and shapes are shared, or as a file of its own.
+"""Writes a laid-out diagram as SVG: inside a page, where styles are shared, or as a file of its own.
 
 All words are escaped here; those that run from right to left are isolated. Class names are short because a page holds
 hundreds of pictures.
 """
 
+from collections.abc import Sequence
 from html import escape
 
-from scenarios.report.diagram import COUNT_X, Box, Diagram, Figures, Mark, Shape, Stroke, Text
+from scenarios.report.diagram import COUNT_X, Box, Diagram, Figures, Mark, Stroke, Text
 from scenarios.report.words import isolated
 
 # The looks of shapes, for the page's style sheet and for files. The colours are the page's variables.
@@ -14,23 +15,23 @@ STYLE = """
 .dg text{font:12px system-ui,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;fill:var(--fg);paint-order:stroke;
 stroke:var(--bg);stroke-width:3px;stroke-linejoin:round;unicode-bidi:isolate}
 .dg .m{text-anchor:middle}.dg .e{text-anchor:end}
-.dg text.mute{fill:var(--mute)}.dg text.head{fill:var(--mute);font-weight:700}
-.dg .n{text-anchor:middle;fill:var(--mute)}.dg .n tspan{fill:var(--fg);font-weight:700}
-.dg text.bold,.dg text.badbold{font-weight:600;stroke:none}
-.dg text.bad,.dg text.badbold{fill:var(--bad);font-weight:700}.dg text.cut{fill:var(--warn)}.dg text.replay{fill:var(--link)}
-.dg text.no{fill:var(--warn)}
+.dg .mute text{fill:var(--mute)}.dg .head text{fill:var(--mute);font-weight:700}
+.dg .n{text-anchor:middle}.dg .n text{fill:var(--mute)}.dg .n .new{fill:var(--fg);font-weight:700}
+.dg .bold text,.dg .badbold text{font-weight:600;stroke:none}
+.dg .bad text,.dg .badbold text{fill:var(--bad);font-weight:700}
+.dg .cut text,.dg .no text{fill:var(--warn)}.dg .replay text{fill:var(--link)}
 .dg path{fill:none;stroke:var(--fg);stroke-width:1.4}
 .dg path.lane{stroke:var(--lane);stroke-width:2}.dg path.rest{stroke:var(--lane);stroke-width:2;stroke-dasharray:2 5}
 .dg path.crash{stroke:var(--bad);stroke-dasharray:7 5;stroke-width:1}.dg path.cap{stroke:var(--mute);stroke-width:3}
 .dg path.again{stroke-width:2.6}.dg path.replay{stroke:var(--link);stroke-dasharray:6 4}
 .dg path.cut,.dg path.no{stroke:var(--warn)}
 .dg path.bad{stroke:var(--bad)}
-.dg rect{fill:var(--bg);stroke:var(--mute);rx:4px}.dg rect.restart{stroke-width:2.4}
-.dg rect.moment{fill:var(--badbg);stroke:var(--bad);stroke-width:2}.dg rect.check{fill:var(--soft)}
-.dg rect.file{fill:var(--soft);stroke-dasharray:3 3}.dg rect.doubt{stroke:var(--warn);stroke-dasharray:3 3}
-.dg use{stroke:var(--fg);fill:var(--bg);stroke-width:1.6}.dg use.bad{stroke:var(--bad)}.dg use.cut{stroke:var(--warn)}
-.dg use.e{fill:var(--ok);stroke:var(--ok)}.dg use.e.bad{fill:var(--bad);stroke:var(--bad)}
-.dg use.r{fill:var(--fg)}.dg use.t{fill:var(--warn)}
+.dg path.b{fill:var(--bg);stroke:var(--mute);stroke-width:1;stroke-linejoin:round}.dg path.restart{stroke-width:2.4}
+.dg path.moment{fill:var(--badbg);stroke:var(--bad);stroke-width:2}.dg path.check{fill:var(--soft)}
+.dg path.file{fill:var(--soft);stroke-dasharray:3 3}.dg path.doubt{stroke:var(--warn);stroke-dasharray:3 3}
+.dg path.k{fill:var(--bg);stroke-width:1.6}.dg path.r{stroke-width:9.6}.dg path.a{stroke-width:8;stroke-linecap:round}
+.dg path.t{fill:var(--warn)}.dg path.e{fill:var(--ok);stroke:var(--ok)}.dg path.e.bad{fill:var(--bad);stroke:var(--bad)}
+.dg path.x{stroke-width:2.4}.dg path.X{stroke-width:4}.dg path.p{stroke-width:3}
 """
 LIGHT = (
     "--bg:#fff;--fg:#1b1d20;--mute:#595f66;--lane:#8b949e;--soft:#f1f3f5;--link:#0a58a8;--ok:#1a6b2f;--bad:#b3001b;"
@@ -40,26 +41,31 @@ DARK = (
     "--bg:#14171a;--fg:#e9ebed;--mute:#a9b0b7;--lane:#6b747d;--soft:#20252a;--link:#8ab8ff;--ok:#7fd18f;--bad:#ff8f86;"
     "--badbg:#3a1a1c;--warn:#f2b35e;--rule:#3a4149"
 )
-SHAPES = (
-    '<path id="h-r" d="M-4-4h8v8h-8z"/><path id="h-e" d="M0-7L7 0 0 7-7 0z"/><circle id="h-a" r="4"/>'
-    '<path id="h-x" d="M-5-5L5 5M5-5L-5 5" stroke-width="2.4"/><path id="h-X" d="M-8-8L8 8M8-8L-8 8" stroke-width="4"/>'
-    '<path id="h-p" d="M-4-6v12M4-6v12" stroke-width="3"/><path id="h-g" d="M-4-6L6 0-4 6z"/>'
-    '<path id="h-t" d="M-5-5h10l-4 4 3 2-5 4h-4z"/>'
-)
+# The marks: from where they are drawn, seen from their middle, and how. A line without length and with a round end is a dot.
+MARKS = {
+    "r": (-5, 0, "h10"),
+    "e": (0, -7, "l7 7-7 7-7-7z"),
+    "a": (0, 0, "h0"),
+    "x": (-5, -5, "l10 10m0-10l-10 10"),
+    "X": (-8, -8, "l16 16m0-16l-16 16"),
+    "p": (-4, -6, "v12m8-12v12"),
+    "g": (-4, -6, "l10 6-10 6z"),
+    "t": (-5, -5, "h10l-4 4 3 2-5 4h-4z"),
+}
+_BEHIND = ("lane", "rest", "crash")
 _ANCHORS = {"start": "", "middle": "m", "end": "e"}
 
 
 def picture(diagram: Diagram, label: str, told: str = "") -> str:
-    """The diagram as an `svg` element for a page that has STYLE and SHAPES.
+    """The diagram as an `svg` element for a page that has STYLE.
 
     `label` says what it shows, `told` is the id of the element that tells it in words, if there is one.
     """
-    body = "".join(_shape(shape) for shape in diagram.shapes)
     width, height = diagram.width, diagram.height
     described = f' aria-describedby="{escape(told)}"' if told else ""
     return (
         f'<svg class="dg" role="img" aria-label="{escape(label)}"{described} '
-        f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">{body}</svg>'
+        f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">{_body(diagram)}</svg>'
     )
 
 
@@ -67,41 +73,67 @@ def document(diagram: Diagram, label: str) -> str:
     """The diagram as a file of its own, in the reader's light or dark scheme."""
     width, height = diagram.width, diagram.height
     style = f".dg{{{LIGHT};background:var(--bg)}}@media(prefers-color-scheme:dark){{.dg{{{DARK}}}}}{STYLE}"
-    body = "".join(_shape(shape) for shape in diagram.shapes)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="dg" role="img" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}"><title>{escape(label)}</title><style>{style}</style>'
-        f'<defs>{SHAPES}</defs><rect width="{width}" height="{height}" style="stroke:none"/>{body}</svg>\n'
+        f'<rect width="{width}" height="{height}" style="fill:var(--bg)"/>{_body(diagram)}</svg>\n'
     )
 
 
-def _shape(shape: Shape) -> str:
-    match shape:
-        case Text(x, y, words, style, anchor):
-            return f'<text x="{x}" y="{y}"{_class(style, _ANCHORS[anchor])}>{escape(isolated(words), quote=False)}</text>'
-        case Box(x, y, width, height, style):
-            return f'<rect x="{x}" y="{y}" width="{width}" height="{height}"{_class(style)}/>'
-        case Stroke(way, style):
-            return f'<path d="{way}"{_class(style)}/>'
-        case Figures():
-            return _figures(shape)
-        case Mark(x, y, name, style):
-            return f'<use href="#h-{name}" x="{x}" y="{y}"{_class(name, style)}/>'
+def mark(name: str) -> str:
+    """One of the marks by itself, for a legend."""
+    return f'<svg class="dg" width="22" height="20" aria-hidden="true"><path d="{_mark(11, 10, name)}" class="k {name}"/></svg>'
 
 
-def _figures(figures: Figures) -> str:
-    """The counts of a row; where each is one digit they share an element that gives each digit its x."""
-    values, y = figures.values, figures.y
-    if max(values) < 10:
-        digits = "".join(f"<tspan>{value}</tspan>" if n in figures.changed else str(value) for n, value in enumerate(values))
-        return f'<text x="{" ".join(map(str, COUNT_X))}" y="{y}" class="n">{digits}</text>'
-    parts = (
-        f'<text x="{x}" y="{y}" class="n">{f"<tspan>{value}</tspan>" if number in figures.changed else value}</text>'
-        for number, (x, value) in enumerate(zip(COUNT_X, values, strict=True))
-    )
-    return "".join(parts)
+def _mark(x: int, y: int, name: str) -> str:
+    right, down, way = MARKS[name]
+    return f"M{x + right} {y + down}{way}"
 
 
-def _class(*names: str) -> str:
-    chosen = " ".join(name for name in names if name).strip()
-    return f' class="{chosen}"' if chosen else ""
+def _body(diagram: Diagram) -> str:
+    """Lanes behind, then boxes, arrows, marks and words. What looks alike stands together: a page holds thousands of them."""
+    behind, boxes, above, marks, words = (dict[str, str]() for _ in range(5))
+    for shape in diagram.shapes:
+        match shape:
+            case Text(x, y, text, style, anchor):
+                look = f"{style} {_ANCHORS[anchor]}".strip()
+                told = escape(isolated(text), quote=False)
+                words[look] = f'{words.get(look, "")}<text x="{x}" y="{y}">{told}</text>'
+            case Box(x, y, width, height, style):
+                look = "b" if style == "start" else f"b {style}"
+                boxes[look] = f"{boxes.get(look, '')}M{x} {y}h{width}v{height}h-{width}z"
+            case Stroke(way, style):
+                layer = behind if style in _BEHIND else above
+                layer[style] = layer.get(style, "") + way
+            case Mark(x, y, name, style):
+                look = f"k {name} {style}".strip()
+                marks[look] = marks.get(look, "") + _mark(x, y, name)
+            case Figures():
+                pass
+    layers = (behind, boxes, above, marks)
+    paths = [f'<path d="{way}"{_class(style)}/>' for layer in layers for style, way in layer.items()]
+    texts = [f"<g{_class(look)}>{told}</g>" if look else told for look, told in words.items()]
+    figures = [shape for shape in diagram.shapes if isinstance(shape, Figures)]
+    return "".join([*paths, *texts, _figures(figures)])
+
+
+def _figures(rows: Sequence[Figures]) -> str:
+    """The counts. All that have one digit share an element, which gives each digit its place; so do those that are new."""
+    digits: dict[bool, list[tuple[int, int, int]]] = {False: [], True: []}
+    longer = []
+    for row in rows:
+        for number, (x, value) in enumerate(zip(COUNT_X, row.values, strict=True)):
+            new = number in row.changed
+            if 0 <= value < 10:
+                digits[new].append((x, row.y, value))
+            else:
+                longer.append(f'<text x="{x}" y="{row.y}"{_class("new" if new else "")}>{value}</text>')
+    for new, placed in digits.items():
+        if placed:
+            xs, ys, values = (" ".join(map(str, each)) for each in zip(*placed, strict=True))
+            longer.append(f'<text x="{xs}" y="{ys}"{_class("new" if new else "")}>{values.replace(" ", "")}</text>')
+    return f'<g class="n">{"".join(longer)}</g>' if longer else ""
+
+
+def _class(style: str) -> str:
+    return f' class="{style}"' if style else ""

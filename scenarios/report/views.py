@@ -15,6 +15,7 @@ class Cell:
     found: str
     expected: str
     wrong: bool
+    words: bool = False  # no number: it may be wrapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,6 @@ class ProcessRow:
     command: str
     output: tuple[str, ...]
     ended: str
-    pid: str
-    seconds: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,5 +93,6 @@ class SectionView:
     name: str
     title: str
     introduction: str
+    columns: tuple[str, ...]
     scenarios: tuple[ScenarioView, ...]
     totals: str

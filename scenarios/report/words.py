@@ -16,6 +16,7 @@ MAX_TEXT = 400
 MAX_LABEL = 46
 MAX_LINE = 2000
 _LONG_HASH = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
+_ZEROS = re.compile(r"\b0{28}([0-9a-f]{4})\b")  # an id of the study's own
 _FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
 
 
@@ -49,8 +50,8 @@ def isolated(text: str) -> str:
 
 
 def short_hashes(text: str) -> str:
-    """`text` with every SHA-256 cut to its first twelve digits."""
-    return _LONG_HASH.sub(r"\1…", text)
+    """`text` with every SHA-256 cut to its first twelve digits, and an id that begins with 28 zeros to its last four."""
+    return _ZEROS.sub(r"…\1", _LONG_HASH.sub(r"\1…", text))
 
 
 def shown_json(value: object) -> str:
@@ -90,11 +91,12 @@ def figure(number: int | None) -> str:
     return f"about {'-' if number < 0 else ''}10^{math.floor(number.bit_length() * math.log10(2))}"
 
 
-def tallied(values: tuple[int, int, int, int]) -> str:
-    """The four counts in words."""
+def tallied(values: tuple[int, int, int, int], *, tables: bool = False) -> str:
+    """The four counts in words; `tables` where the history is that of a dispatch outbox."""
     effects, receipts, history, arrivals = values
+    record = "transition" if tables else "complete history record"
     return (
-        f"{counted(effects, 'effect')}, {counted(receipts, 'receipt')}, {counted(history, 'complete history record')}, "
+        f"{counted(effects, 'effect')}, {counted(receipts, 'receipt')}, {counted(history, record)}, "
         f"{counted(arrivals, 'arrival')}"
     )
 

@@ -51,7 +51,7 @@ HALT = "send.response#1"
 
 def plan(name: str, counts: tuple[int, int, int, int], steps: list[dict[str, Any]], wrong: bool = False) -> dict[str, Any]:
     expected = dict(zip(COUNTED, counts, strict=True))
-    told = {"shows": f"What {name} shows.", "look_at": f"Where {name} shows it.", "counterexample": wrong}
+    told = {"shows": f"What {name} shows.", "look_at": f"Where {name} shows it.", "counterexample": wrong, "store": None}
     return {"section": "delivery", "name": name, **told, "steps": steps, "expected": expected}
 
 

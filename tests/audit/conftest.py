@@ -11,7 +11,7 @@ import pytest
 
 import audit.expectations
 from audit.archive import Report, audit_archive
-from tests.audit import forge
+from tests.audit import forge, held_books
 from tests.audit.catalogue import catalogue
 from tests.audit.play import study
 from tests.audit.real import Whole, freeze
@@ -67,6 +67,12 @@ def whole(frozen: Path, tmp_path_factory: pytest.TempPathFactory) -> Whole:
     done = subprocess.run(command, cwd=frozen, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return Whole(out)
+
+
+@pytest.fixture(scope="session")
+def booked(frozen: Path, tmp_path_factory: pytest.TempPathFactory) -> held_books.Study:
+    """Some scenarios of the dispatch outbox, run once, for the tests of the audit's own books."""
+    return held_books.run(frozen, tmp_path_factory.mktemp("books") / "study")
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from tests.audit import exported
+
 Record = dict[str, Any]
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 COUNTED = ("effects", "receipts", "history", "arrivals")
@@ -131,7 +133,7 @@ class Archive:
             "format": "halt23.evidence",
             "format_version": 1,
             "protocol": protocol,
-            "selection": {"scenarios": self.selection, "complete": complete},
+            "selection": {"scenarios": self.selection, "store": "sqlite", "complete": complete},
             "run": self.run,
             "sources": {name: sha(text.replace("\r\n", "\n").encode()) for name, text in sorted(SOURCES.items())},
             "files": {path: {"bytes": len(data), "sha256": sha(data)} for path, data in sorted(files.items())},
@@ -152,11 +154,14 @@ def tables(entries: list[dict[str, Any]], processes: list[dict[str, Any]], intro
     lines = ["# Scenario tables", ""]
     for section in dict.fromkeys(entry["scenario"].split("/")[0] for entry in entries):
         chosen = [entry for entry in entries if entry["scenario"].startswith(f"{section}/")]
-        lines += [f"## {section.capitalize()}", "", introductions[section], "", *TABLE_HEAD]
+        exporting = any(entry["exports"] for entry in chosen)
+        head = exported.HEAD if exporting else TABLE_HEAD
+        lines += [f"## {section.capitalize()}", "", introductions[section], "", *head]
         for entry in chosen:
             mark = " (counterexample)" if entry["counterexample"] else ""
-            cells = " | ".join(str(entry["counts"][name]) for name in COUNTED)
-            lines.append(f"| `{entry['scenario'].split('/')[1]}`: {entry['shows']}{mark} | {cells} |")
+            cells = [str(entry["counts"][name]) for name in COUNTED]
+            cells += exported.cells(entry["exports"][-1]["rows"]) if exporting else ()
+            lines.append(f"| `{entry['scenario'].split('/')[1]}`: {entry['shows']}{mark} | {' | '.join(cells)} |")
         lines += ["", _sums(chosen, processes), ""]
     return "\n".join([*lines, "## Altogether", "", _sums(entries, processes), ""])
 

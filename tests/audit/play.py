@@ -48,7 +48,7 @@ class Play:
                 process["ended_seconds"] = round(self.clock, 6)
         counts = self.counts(self.folder)
         entry = {"scenario": self.name, **{name: self.plan[name] for name in ("shows", "look_at", "counterexample")}}
-        entry |= {"expected": deepcopy(self.plan["expected"]), "counts": counts, "checks": checks}
+        entry |= {"expected": deepcopy(self.plan["expected"]), "counts": counts, "checks": checks, "exports": []}
         self.archive.results["scenarios"].append({**entry, "problems": [], "verdict": "PASS"})
 
     def counts(self, folder: str) -> dict[str, int]:

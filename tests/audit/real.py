@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from tests.audit import exported
 from tests.audit.forge import COUNTED, REPOSITORY, Record, journal_bytes, sha, tables
 
 TYPE_OF = {"effects": "effect", "receipts": "receipt", "history": "history", "arrivals": "arrival"}
@@ -52,13 +54,31 @@ class Whole:
         return self._parts[key].copy()
 
 
+def _numbered(processes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The processes with the databases of each server numbered from 1, as a run of their scenarios alone has them."""
+    found: dict[str, set[int]] = {}
+    for process in processes:
+        server, mark, number = process["substitutions"].get("db", "").rpartition("/halt23_")
+        if mark:
+            found.setdefault(server, set()).add(int(number))
+    names = {
+        f"{server}/halt23_{number}": f"{server}/halt23_{at}"
+        for server, numbers in found.items()
+        for at, number in enumerate(sorted(numbers), 1)
+    }
+    return [
+        {**process, "substitutions": {name: names.get(value, value) for name, value in process["substitutions"].items()}}
+        for process in processes
+    ]
+
+
 class Part:
     """Some scenarios of a real archive as values."""
 
     def __init__(self, whole: Whole, names: list[str]) -> None:
         self.whole = whole
         self.names = names
-        self.processes: list[dict[str, Any]] = [p for p in whole.processes if p["scenario"] in names]
+        self.processes: list[dict[str, Any]] = _numbered([p for p in whole.processes if p["scenario"] in names])
         self.results: list[dict[str, Any]] = [r for r in whole.results if r["scenario"] in names]
         self.journals: dict[str, list[Record]] = {}
         self.extra: dict[str, bytes] = {}
@@ -86,6 +106,13 @@ class Part:
         found: dict[str, Any] = self.journal(path)[line - 1]["data"]
         return found
 
+    def export(self, name: str, edit: Callable[[dict[str, Any]], object]) -> None:
+        """Edit an export of the (first) scenario."""
+        path = f"scenarios/{self.names[0]}/exports/{name}.json"
+        tables = json.loads(self.extra[path])
+        edit(tables)
+        self.extra[path] = document(tables)
+
     def process(self, name: str, incarnation: int = 1) -> dict[str, Any]:
         return next(p for p in self.processes if (p["process"], p["incarnation"]) == (name, incarnation))
 
@@ -95,7 +122,13 @@ class Part:
             journal = Path(path).stem
             if path.startswith(f"scenarios/{name}/") and "/checkpoints/" not in path and journal in found:
                 found[journal] += sum(record["type"] == TYPE_OF[journal] for record in records)
-        return found
+        receipts, history = exported.receipts_and_history(self.extra.get(f"scenarios/{name}/exports/end.json", b""))
+        return {**found, "receipts": found["receipts"] + receipts, "history": found["history"] + history}
+
+    def _export(self, name: str, entry: dict[str, Any]) -> None:
+        """The rows of one export, as results.json tells them."""
+        rows = exported.rows_of(self.extra.get(f"scenarios/{name}/exports/{entry['name']}.json", b""))
+        entry["rows"] = rows or entry["rows"]
 
     def _tables(self) -> str:
         return tables(self.results, self.processes, self.whole.introductions)
@@ -104,6 +137,8 @@ class Part:
         """The conveniences: they say what the journals say."""
         for entry in self.results:
             entry["counts"] = self._counts(entry["scenario"])
+            for each in entry["exports"]:
+                self._export(entry["scenario"], each)
         main = {path: records for path, records in self.journals.items() if "/checkpoints/" not in path}
         totals = {
             "scenarios": len(self.names),
@@ -126,7 +161,11 @@ class Part:
         chosen = [plan for plan in plans if f"{plan['section']}/{plan['name']}" in self.names]
         changed = {
             "protocol": {**whole["protocol"], "scenarios": chosen},
-            "selection": {"scenarios": self.names, "complete": len(self.names) == len(whole["protocol"]["catalogue"])},
+            "selection": {
+                **whole["selection"],
+                "scenarios": self.names,
+                "complete": whole["selection"]["complete"] and self.names == self.whole.names,
+            },
             "files": {path: {"bytes": len(data), "sha256": sha(data)} for path, data in sorted(files.items())},
         }
         return {**whole, **changed}

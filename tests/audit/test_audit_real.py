@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from audit.expectations import SECTIONS, expected_in
+from audit.expectations import ONLY_ON, SECTIONS, expected_in
+from tests.audit import test_audit_real_dispatch as dispatch
 from tests.audit import test_audit_real_receivers as receivers
 from tests.audit import test_audit_real_senders as senders
 from tests.audit import test_audit_real_wire as wire
@@ -31,7 +32,7 @@ def test_a_part_that_nobody_edited_passes(section: str, whole: Whole, judge_real
 
 
 def test_there_are_enough_forgeries() -> None:
-    every = [each for module in (receivers, senders, wire) for each in module.FORGERIES.by_name.values()]
+    every = [each for module in (dispatch, receivers, senders, wire) for each in module.FORGERIES.by_name.values()]
     assert len(every) >= 60
     assert {scenario.split("/")[0] for scenario, _, _ in every} >= set(SECTIONS) - {"delivery"}
 
@@ -67,7 +68,7 @@ def _refusals(part: Part) -> dict[str, list[dict[str, Any]]]:
 @pytest.mark.parametrize("value", [NOBODY, None])
 def test_another_text_of_all_refusals_of_one_reason(value: str | None, whole: Whole, judge_real: Audit, tmp_path: Path) -> None:
     reasons = _refusals(whole.part(*whole.names))
-    assert set(reasons) == {"body_differs", "body_incomplete", "key_in_flight", "registry_full"}
+    assert set(reasons) == {"body_differs", "body_incomplete", "key_in_flight", "not_found", "registry_full"}
     for reason in reasons:
         part = whole.part(*[name for name in whole.names if _refusals(whole.part(name)).get(reason)])
         for data in _refusals(part)[reason]:
@@ -82,7 +83,11 @@ def test_the_table_is_the_catalogue(whole: Whole) -> None:
     table = {name: expectation for section in SECTIONS for name, expectation in expected_in(section).items()}
     plans: list[dict[str, Any]] = whole.manifest["protocol"]["scenarios"]
     planned = {f"{plan['section']}/{plan['name']}": plan for plan in plans}
-    assert list(planned) == list(table)
+    assert [entry["scenario"] for entry in whole.manifest["protocol"]["catalogue"]] == list(table)
+    assert list(planned) == [name for name in table if ONLY_ON.get(name) != "postgres"]
     for name, plan in planned.items():
+        exports = {step["name"]: tuple(step["rows"].values()) for step in plan["steps"] if step["do"] == "export"}
+        assert list(table[name].exports.items()) == list(exports.items()), name
+        assert plan["store"] == ONLY_ON.get(name), name
         assert table[name].counts == tuple(plan["expected"][member] for member in COUNTED), name
         assert table[name].counterexample == plan["counterexample"], name

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from outbox.dispatch.edges import STATUSES
 from outbox.errors import BadInput
 from scenarios.report.chapters import END, main, rewrite, sections, tables, update
 
@@ -18,7 +19,14 @@ def scenario(
     path: str, *counts: int, shows: str = "What it shows", counterexample: bool = False, verdict: str = "PASS"
 ) -> dict[str, Any]:
     named = dict(zip(("effects", "receipts", "history", "arrivals"), counts, strict=True))
-    return {"scenario": path, "shows": shows, "counterexample": counterexample, "counts": named, "verdict": verdict}
+    told = {"scenario": path, "shows": shows, "counterexample": counterexample, "verdict": verdict}
+    return {**told, "counts": named, "exports": []}
+
+
+def exported(value: dict[str, Any], **rows: int) -> dict[str, Any]:
+    """The same scenario with an export in the middle, and one at its end that holds these rows."""
+    nothing = dict.fromkeys((*STATUSES, "attempts", "events", "stale"), 0)
+    return {**value, "exports": [{"name": "early", "rows": nothing}, {"name": "end", "rows": {**nothing, **rows}}]}
 
 
 def archived(folder: Path, *scenarios: dict[str, Any]) -> Path:
@@ -45,6 +53,22 @@ def test_a_row_holds_the_counts_that_were_found_and_marks_a_counterexample(small
     assert tables(small)["delivery"] == (
         HEAD + "| `keyed`: A crash | 1 | 1 | 1 | 2 |\n| `unkeyed`: The same crash (counterexample) | 2 | 1 | 1 | 2 |\n"
     )
+
+
+def test_a_section_on_a_database_has_the_rows_of_its_last_export_in_its_table(tmp_path: Path) -> None:
+    folder = archived(
+        tmp_path / "run",
+        scenario("delivery/keyed", 1, 1, 1, 2),
+        exported(scenario("dispatch/purged", 1, 1, 6, 2), attempts=2, delivered=1, expired=3, events=1, stale=1),
+        exported(scenario("dispatch/empty", 0, 0, 0, 0)),
+    )
+    head, rule, *rows = tables(folder)["dispatch"].splitlines()
+    assert (head.count("|"), rule.count("|"), head.endswith("| Attempts | Rows at the end |")) == (8, 8, True)
+    assert rows == [
+        "| `purged`: What it shows | 1 | 1 | 6 | 2 | 2 | 1 delivered, 3 expired, 1 event, 1 stale |",
+        "| `empty`: What it shows | 0 | 0 | 0 | 0 | 0 | none |",
+    ]
+    assert tables(folder)["delivery"].startswith(HEAD)
 
 
 def test_points_of_one_write_share_a_row_where_they_came_out_the_same(small: Path) -> None:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from scenarios.catalogue import SCENARIOS, SECTIONS
-from scenarios.model import Scenario
+from scenarios.model import SQLITE, Check, Export, Scenario
 from scenarios.report.chapters import sections, tables, update
+from scenarios.selection import runnable
 from tests.docs.documents import DOCS, PAGES, ROOT, boxes, code_words, prose
 
 README = ROOT / "README.md"
 EVIDENCE_README = ROOT / "evidence" / "README.md"
+NUMBERS = {7: "seven", 8: "eight", 9: "nine", 10: "ten"}
 MOTTO = "local durability is not remote exactly-once"
-CHAPTERS = [DOCS / f"{section}.md" for section in SECTIONS]
-NAMES = {scenario.name for scenario in SCENARIOS}
+# `dispatch.md` is the page of whoever uses the outbox.
+CHAPTER_OF = {section: DOCS / f"{section}.md" for section in SECTIONS} | {"dispatch": DOCS / "crashing-dispatch.md"}
+CHAPTERS = list(CHAPTER_OF.values())
+NAMES = {scenario.name for scenario in SCENARIOS} | {
+    step.name for scenario in SCENARIOS for step in scenario.steps if isinstance(step, Check | Export)
+}
 ENDINGS = (".jsonl", ".json", ".md", ".py", ".toml", ".lock", "/")
 
 
@@ -25,7 +32,7 @@ def text_of(page: Path) -> str:
 
 
 def test_every_section_has_a_chapter_with_its_table() -> None:
-    for section, chapter in zip(SECTIONS, CHAPTERS, strict=True):
+    for section, chapter in CHAPTER_OF.items():
         assert sections(text_of(chapter)) == [section]
 
 
@@ -33,6 +40,15 @@ def test_every_section_has_a_chapter_with_its_table() -> None:
 def test_tables_are_those_of_the_archive(page: Path, archive: Path) -> None:
     text = text_of(page)
     assert update(text, tables(archive)) == text, "run: python -m scenarios.report.chapters evidence/study docs README.md"
+
+
+def test_the_readme_tells_how_many_scenarios_each_other_section_has() -> None:
+    told = re.findall(r"^\| \[(\w+)\]\(docs/([\w-]+\.md)\) \| (\d+) \|", text_of(README), re.MULTILINE)
+    run = Counter(each.section for each in runnable(SCENARIOS, SQLITE))
+    assert {section: (page, int(count)) for section, page, count in told} == {
+        section: (chapter.name, run[section]) for section, chapter in CHAPTER_OF.items() if section != "delivery"
+    }
+    assert f"each of the {NUMBERS[len(SECTIONS)]} sections: {', '.join(SECTIONS)}." in text_of(README)
 
 
 def test_rows_are_those_of_the_archive_s_own_tables(archive: Path) -> None:
@@ -47,7 +63,7 @@ def test_rows_are_those_of_the_archive_s_own_tables(archive: Path) -> None:
 @pytest.mark.parametrize("scenario", [each for each in SCENARIOS if each.section != "points"], ids=lambda each: each.path)
 def test_a_chapter_speaks_of_each_of_its_scenarios(scenario: Scenario) -> None:
     table = re.compile(r"<!-- table: .*?<!-- end of table -->", re.DOTALL)
-    assert f"`{scenario.name}`" in table.sub("", text_of(DOCS / f"{scenario.section}.md"))
+    assert f"`{scenario.name}`" in table.sub("", text_of(CHAPTER_OF[scenario.section]))
 
 
 def test_the_chapter_of_points_names_each_scenario() -> None:
@@ -60,7 +76,7 @@ def test_every_word_in_backquotes_is_known(page: Path, archive: Path) -> None:
     """A word with an underscore is a scenario or stands in the contract of the evidence or in the code; a path exists."""
     files = [path.relative_to(archive).as_posix() for path in archive.rglob("*")]
     contract = text_of(EVIDENCE_README) + "".join(
-        text_of(path) for path in [*ROOT.glob("*/*.py"), *ROOT.glob("outbox/dispatch/*.py")]
+        text_of(path) for path in [*ROOT.glob("*/*.py"), *ROOT.glob("*/dispatch/*.py")]
     )
     for word in code_words(text_of(page)):
         if re.fullmatch(r"[a-z]+(_[a-z0-9]+)+", word):

@@ -31,9 +31,11 @@ from tests.evidence.forms import (
     one_of,
     or_null,
 )  # fmt: skip
+from tests.evidence.tables import DATABASE, EXPORT, ROW_COUNTS, STORE
 from tests.evidence.together import ANSWERS, FAULT, OUTCOME, OUTCOMES, REFUSALS, UNKNOWN_OR_BOTH, VIA, ends
 
 FOLDER = Path(__file__).resolve().parents[2] / "evidence" / "schemas"
+EXPORTS = "dispatch-export"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -134,6 +136,10 @@ STEPS: dict[str, dict[str, Schema]] = {
     "flip": {"path": NAME, "offset": COUNT},
     "move": {"path": NAME, "to": NAME},
     "check": {"name": NAME, "counts": COUNTS},
+    "export": {"name": NAME, "rows": ROW_COUNTS},
+    "limit_files": {"process": NAME, "max_bytes": COUNT},
+    "kill_database": {},
+    "start_database": {},
 }
 SQLITE = exact({"package": NAME, "version": NAME, "journal_mode": one_of("wal", "truncate")})
 RUN = exact({
@@ -146,7 +152,7 @@ RUN = exact({
     "commit": or_null(matching("[0-9a-f]{40}")), "clean": or_null(FLAG),
 }, ways=UNKNOWN_OR_BOTH)  # fmt: skip
 PLAN = exact({
-    "section": NAME, "name": NAME, "shows": NAME, "look_at": NAME, "counterexample": FLAG,
+    "section": NAME, "name": NAME, "shows": NAME, "look_at": NAME, "counterexample": FLAG, "store": or_null(STORE),
     "steps": array({"oneOf": [exact({"do": {"const": do}, **members}) for do, members in STEPS.items()]}), "expected": COUNTS,
 })  # fmt: skip
 MANIFEST = exact({
@@ -155,7 +161,7 @@ MANIFEST = exact({
         "version": POSITIVE, "sha256": SHA, "catalogue": array(exact({"scenario": SCENARIO, "sha256": SHA})),
         "scenarios": array(PLAN),
     }),
-    "selection": exact({"scenarios": array(SCENARIO), "complete": FLAG}),
+    "selection": exact({"scenarios": array(SCENARIO), "store": STORE, "complete": FLAG}),
     "run": RUN, "sources": named(SHA), "files": named(exact({"bytes": COUNT, "sha256": SHA})),
 })  # fmt: skip
 ARMED = or_null(exact({"point": NAME, "occurrence": POSITIVE}))
@@ -164,7 +170,7 @@ EXIT_CODE, SIGNAL = or_null(integer(0, 255)), or_null(matching("SIG[A-Z0-9]+"))
 
 PROCESS = exact({
     "scenario": SCENARIO, "process": NAME, "incarnation": POSITIVE, "step": POSITIVE, "command": array(TEXT),
-    "substitutions": named(matching("[1-9][0-9]{0,4}")),
+    "substitutions": {**named(matching("[1-9][0-9]{0,4}")), "properties": {"db": DATABASE}},
     "environment": exact({"HALT_AT": NAME, "PAUSE_AT": NAME}, left_out=("HALT_AT", "PAUSE_AT")),
     "fault": ARMED, "pause": ARMED, "expected_exit": exact({"code": EXIT_CODE, "signal": SIGNAL}, ways=ends("code")),
     "exit_code": EXIT_CODE, "signal": SIGNAL, "ended_by": one_of("itself", "stop", "kill", "harness"), "stdout": TEXT,
@@ -177,7 +183,9 @@ PROCESSES = exact({
 })  # fmt: skip
 RESULT = exact({
     "scenario": SCENARIO, "shows": NAME, "look_at": NAME, "counterexample": FLAG, "expected": COUNTS, "counts": or_null(COUNTS),
-    "checks": array(exact({"name": NAME, "expected": COUNTS, "counts": COUNTS})), "problems": array(TEXT), "verdict": VERDICT,
+    "checks": array(exact({"name": NAME, "expected": COUNTS, "counts": COUNTS})),
+    "exports": array(exact({"name": NAME, "expected": ROW_COUNTS, "rows": ROW_COUNTS})), "problems": array(TEXT),
+    "verdict": VERDICT,
 })  # fmt: skip
 RESULTS = exact({
     "format": {"const": "halt23.results"}, "format_version": {"const": 1}, "scenarios": array(RESULT),
@@ -203,6 +211,7 @@ def schemas() -> dict[str, Schema]:
     """Every schema by the name of its file."""
     found = {"manifest": MANIFEST, "processes": PROCESSES, "results": RESULTS}
     titles = {name: f"{name}.json of an archive" for name in found}
+    found[EXPORTS], titles[EXPORTS] = EXPORT, "An export of the tables of a dispatch outbox, exports/NAME.json of a scenario"
     for journal in JOURNALS:
         found[journal] = line_of(journal)
         titles[journal] = f"One line of a journal {journal}.jsonl"

@@ -31,6 +31,7 @@ def call(*arguments: str) -> subprocess.CompletedProcess[str]:
     [
         (["--runs", "0"], "must be at least 1"),
         (["--spawn", "thread"], "invalid choice"),
+        (["--store", "files"], "invalid choice"),
         (["--python", "/no/such/python"], "/no/such/python cannot be started"),
         (["--python", "/bin/false"], "give it the dependencies"),
         (["--against", "/no/such/archive"], "is no finished archive"),

@@ -14,15 +14,16 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from audit import journals, processes, protocol, records, results
+from audit import exports, journals, processes, protocol, records, results
+from tests.audit.real import freeze
 from tests.evidence.forms import Schema
-from tests.evidence.schemas import DRAFT, FOLDER, JOURNALS, schemas, text
+from tests.evidence.schemas import DRAFT, EXPORTS, FOLDER, JOURNALS, schemas, text
 from tests.support import ROOT
 
 STUDY = ROOT / "evidence" / "study"
 README = (ROOT / "evidence" / "README.md").read_text("utf-8")
-DOCUMENTS = ("manifest", "processes", "results")
-SECTIONS = ("ledger", "delivery", "unknown")
+DOCUMENTS = ("manifest", "processes", "results", EXPORTS)
+SECTIONS = ("ledger", "delivery", "unknown", "dispatch")
 PUBLISHED: dict[str, Schema] = {
     path.name.removesuffix(".schema.json"): json.loads(path.read_text("ascii")) for path in sorted(FOLDER.iterdir())
 }
@@ -33,7 +34,8 @@ def values(archive: Path) -> Iterator[tuple[str, str, Any]]:
     """Every value of an archive that has a schema: the schema's name, the place, the value."""
     for path in sorted(archive.rglob("*")):
         if path.suffix == ".json":
-            yield path.stem, path.name, json.loads(path.read_text("ascii"))
+            name = EXPORTS if path.parent.name == "exports" else path.stem
+            yield name, path.relative_to(archive).as_posix(), json.loads(path.read_text("ascii"))
         if path.suffix == ".jsonl":
             for number, line in enumerate(path.read_text("ascii").splitlines(), 1):
                 yield path.stem, f"{path.relative_to(archive)}:{number}", json.loads(line)
@@ -50,8 +52,9 @@ def wrong(archive: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("schemas") / "run"
-    command = [sys.executable, str(ROOT / "run.py"), "--out", str(out), "--section", *SECTIONS]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    root = freeze(tmp_path_factory.mktemp("checkout"))
+    command = [sys.executable, str(root / "run.py"), "--out", str(out), "--section", *SECTIONS]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return out
 
@@ -134,6 +137,7 @@ def pairs() -> Iterator[tuple[str, Schema, Any]]:
         yield f"step {do}", step, protocol.STEPS[do]
     yield "step together.runs", inside(steps["together"], "runs", "[]"), protocol.STEPS["run"]
     yield "step check.counts", inside(steps["check"], "counts"), protocol.COUNTS
+    yield "step export.rows", inside(steps["export"], "rows"), protocol.ROW_COUNTS
     each = inside(process, "processes", "[]")
     yield "process", each, processes.PROCESS
     for member, shape in (("expected_exit", processes.EXIT), ("resources", processes.RESOURCES), ("fault", processes.FAULT)):
@@ -145,6 +149,11 @@ def pairs() -> Iterator[tuple[str, Schema, Any]]:
     yield "results.scenarios", scenario, results.SCENARIO
     yield "results.counts", inside(scenario, "counts"), protocol.COUNTS
     yield "results.checks", inside(scenario, "checks", "[]"), results.CHECK
+    yield "results.exports", inside(scenario, "exports", "[]"), results.EXPORT
+    yield "results.exports.rows", inside(scenario, "exports", "[]", "rows"), protocol.ROW_COUNTS
+    yield "export", PUBLISHED[EXPORTS], exports.FILE
+    for name, shape in exports.TABLES.items():
+        yield f"export {name}", inside(PUBLISHED[EXPORTS], name, "[]"), shape
     for name, types in records.SHAPES.items():
         yield f"{name} line", PUBLISHED[name], journals.LINES[name]
         ways = {way["properties"]["type"]["const"]: way["properties"]["data"] for way in PUBLISHED[name]["oneOf"]}
@@ -166,6 +175,7 @@ PROBES: tuple[Any, ...] = (
 WIDER = {("results.scenarios", "counts")}
 # JSON Schema does not tell 7200 from 7200.0; the audit asks for the form that is written.
 WIDER |= {("attempts outcome", "not_before"), ("effects effect", "at_seconds")}
+WIDER |= {(f"export {name}", member) for name, shape in exports.TABLES.items() for member in shape if member.endswith("_at")}
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -230,6 +240,14 @@ def test_the_contract_names_the_members_of_every_record() -> None:
         members = {words(part)[0] for part in cell.split(";") if words(part)}
         data = PAIRS[f"{name} {kind}"][0]
         assert members == set(data["properties"]), f"{name} {kind}"
+
+
+def test_the_contract_names_the_columns_of_every_table_of_an_export() -> None:
+    told: dict[str, list[str]] = {}
+    for row in table("## `exports/NAME.json`"):
+        if words(row[0]) and len(row) == 4:
+            told.setdefault(words(row[0])[0], []).extend(words(row[1]))
+    assert told == {name: list(shape) for name, shape in exports.TABLES.items()}
 
 
 def test_the_contract_names_the_members_of_every_line() -> None:
@@ -310,6 +328,16 @@ PLANTED: tuple[tuple[str, Callable[[Any], None]], ...] = (
     ("history", plant("data", "answer", "encoding", value="latin-1")),
     ("arrivals", plant("data", "at", value=1)),
     ("intentions", plant("data", "route", value="no path")),
+    ("manifest", plant("selection", "store", value="oracle")),
+    ("processes", plant("processes", 0, "substitutions", value={"db": "/tmp/state/dispatch.db"})),
+    ("results", plant("scenarios", 0, "exports", value=[{"name": "end"}])),
+    (EXPORTS, plant("format", value="halt23.results")),
+    (EXPORTS, plant("dispatch_outbox", value=[{"id": "1"}])),
+    (EXPORTS, plant("status_transitions", 0, "reason_code", value="dispatch.pending.attempt")),
+    (EXPORTS, plant("status_transitions", 0, "entity_id", value="0" * 32 + "\n")),
+    (EXPORTS, plant("status_transitions", 0, "metadata", value="[]")),
+    (EXPORTS, plant("status_transitions", 0, "id", value=1)),
+    (EXPORTS, plant("admin_events", drop=True)),
     ("manifest", plant("run", "commit", value="0" * 40 + "\n")),
     ("manifest", plant("run", "started_at", value="2026-01-01T00:00:00Z\n")),
     ("manifest", plant("protocol", "sha256", value="0" * 64 + "\n")),

@@ -124,7 +124,7 @@ def test_mermaid_takes_any_words_for_words(words: str) -> None:
 
 
 def process(name: str) -> Process:
-    return Process(name, 1, 1, "", (), "", {}, None, None, 0, None, "itself", "", "", 1, 0.0, 1.0)
+    return Process(name, 1, 1, "", (), "", {}, None, None, 0, None, "itself", "", "")
 
 
 def tale(words: str, count: int = 1) -> Story:

@@ -16,10 +16,13 @@ import pytest
 from outbox.sqlite_choice import choose
 from scenarios.catalogue import PROTOCOL_VERSION, SCENARIOS
 from scenarios.engine.sources import source_hashes
-from scenarios.model import catalogue_data, protocol_sha256
+from scenarios.model import POSTGRES, SQLITE, catalogue_data, protocol_sha256
+from scenarios.selection import runnable
+from tests.scenarios.layout import files_below, layout
 from tests.support import ROOT
 
-STUDY = ROOT / "evidence" / "study"
+EVIDENCE = ROOT / "evidence"
+STUDY = EVIDENCE / "study"
 DIRECT = ("aiohttp", "aiosqlite", "jinja2", "markupsafe", "psutil", "rich", "sqlalchemy", "yarl")
 RUN_AGAIN = "run the study again: rm -r evidence/study && python run.py --out evidence/study, and commit it with the sources"
 
@@ -57,11 +60,11 @@ def names(archive: Path) -> list[str]:
     return sorted(path.relative_to(archive).as_posix() for path in archive.rglob("*") if path.is_file())
 
 
-def run_study(out: Path, *options: str) -> Path:
+def run_study(out: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(ROOT / "run.py"), "--out", str(out), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    return out
+    return done
 
 
 @pytest.fixture(scope="module")
@@ -69,15 +72,35 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     """Two sections in each spawn mode, side by side and one after the other. (All sections in `exec` take a minute.)"""
     made = {}
     for spawn, jobs in (("fork", 2), ("fork", 1), ("exec", 2)):
-        out = tmp_path_factory.mktemp("evidence") / "run"
-        made[f"{spawn}-{jobs}"] = run_study(out, "--spawn", spawn, "--jobs", str(jobs), "--section", "delivery", "history")
+        made[f"{spawn}-{jobs}"] = out = tmp_path_factory.mktemp("evidence") / "run"
+        run_study(out, "--spawn", spawn, "--jobs", str(jobs), "--section", "delivery", "history")
     return made
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The whole study, made now."""
-    return run_study(tmp_path_factory.mktemp("evidence") / "run")
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The whole study, made now: where it is, and how `run.py` ended."""
+    out = tmp_path_factory.mktemp("evidence") / "run"
+    return out, run_study(out)
+
+
+@pytest.fixture(scope="module")
+def whole(whole_run: tuple[Path, subprocess.CompletedProcess[str]]) -> Path:
+    """Where it is."""
+    return whole_run[0]
+
+
+def test_the_whole_study_passes_and_leaves_exactly_the_files_of_the_contract(
+    whole_run: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    out, done = whole_run
+    assert (done.returncode, done.stderr.count("PASS ")) == (0, 209), done.stderr
+    name = re.escape(str(out))
+    pattern = rf"PASS {name}: 209 scenarios, 983 child processes, \d+\.\d\d s; tables in {name}/tables\.md"
+    assert re.fullmatch(pattern, done.stdout.splitlines()[0])
+    assert f"python audit/audit.py {out}" in done.stdout.splitlines()[1]
+    assert files_below(out) == layout()
+    assert (out / "scenarios/delivery/keyed_delivery/outbox/dispatcher.lock").read_bytes() == b""
 
 
 @pytest.mark.parametrize("other", ["fork-1", "exec-2"])
@@ -137,7 +160,7 @@ def test_the_run_says_how_it_was_made(runs: Mapping[str, Path]) -> None:
 
 def test_every_process_of_the_study_ended_as_expected_and_only_armed_ones_halted(whole: Path) -> None:
     records = json.loads((whole / "processes.json").read_text())["processes"]
-    assert len(records) == 673
+    assert len(records) == 983
     for record in records:
         assert record["expected_exit"] == {"code": record["exit_code"], "signal": record["signal"]}
         assert (record["exit_code"] == 23) == (record["fault"] is not None)
@@ -169,17 +192,32 @@ def test_evidence_files_are_plain_json_that_ends_with_one_newline(runs: Mapping[
 # The archive beside the sources.
 
 
-def archived(name: str) -> str:
-    path = STUDY / name
+def archived(name: str, archive: Path = STUDY) -> str:
+    path = archive / name
     if not path.is_file():
         pytest.fail(f"{path} is missing: {RUN_AGAIN}", pytrace=False)
     return path.read_text("utf-8")
 
 
-def test_the_archived_study_was_made_with_these_sources() -> None:
-    then, now = json.loads(archived("manifest.json"))["sources"], source_hashes(ROOT)
+# Every archive of this checkout: the study, and what was made with other options.
+ARCHIVES = sorted(path.parent for path in EVIDENCE.glob("*/manifest.json"))
+
+
+@pytest.mark.parametrize("archive", [STUDY, *(each for each in ARCHIVES if each != STUDY)], ids=lambda path: path.name)
+def test_an_archive_was_made_with_these_sources_and_this_protocol(archive: Path) -> None:
+    again = f"{archive.relative_to(ROOT)} is stale: make it again, and commit it with the sources"
+    manifest = json.loads(archived("manifest.json", archive))
+    then, now = manifest["sources"], source_hashes(ROOT)
     changed = sorted(path for path in then.keys() | now.keys() if then.get(path) != now.get(path))
-    assert changed == [], f"evidence/study is stale, {', '.join(changed)} changed since: {RUN_AGAIN}"
+    assert changed == [], f"{', '.join(changed)} changed since; {again}"
+    assert manifest["protocol"]["version"] == PROTOCOL_VERSION, again
+    assert manifest["protocol"]["sha256"] == protocol_sha256(SCENARIOS), again
+    declared = {each.path: each.data() for each in SCENARIOS}
+    chosen = manifest["selection"]["scenarios"]
+    assert manifest["protocol"]["scenarios"] == [declared[path] for path in chosen], again
+    results = json.loads(archived("results.json", archive))
+    assert results["verdict"] == "PASS"
+    assert [each["scenario"] for each in results["scenarios"]] == chosen
 
 
 def test_the_archived_study_is_the_whole_of_this_protocol() -> None:
@@ -188,11 +226,27 @@ def test_the_archived_study_is_the_whole_of_this_protocol() -> None:
         "version": PROTOCOL_VERSION,
         "sha256": protocol_sha256(SCENARIOS),
         "catalogue": catalogue_data(SCENARIOS),
-        "scenarios": [scenario.data() for scenario in SCENARIOS],
+        "scenarios": [scenario.data() for scenario in runnable(SCENARIOS, SQLITE)],
     }
     assert manifest["protocol"] == protocol, f"evidence/study has another protocol: {RUN_AGAIN}"
-    assert manifest["selection"] == {"scenarios": [scenario.path for scenario in SCENARIOS], "complete": True}
+    chosen = [scenario.path for scenario in runnable(SCENARIOS, SQLITE)]
+    assert manifest["selection"] == {"scenarios": chosen, "store": SQLITE, "complete": True}
     assert json.loads(archived("results.json"))["verdict"] == "PASS"
+
+
+def test_the_archive_on_postgresql_is_its_whole_section_and_holds_the_same_bytes_as_the_study() -> None:
+    # A run of it takes half a minute; what the tests run of it is in test_stores.py.
+    again = "make it with: python run.py --out evidence/study-postgres --store postgres --section dispatch"
+    archive = EVIDENCE / "study-postgres"
+    if archive not in ARCHIVES:
+        pytest.fail(f"{archive} is missing: {again}", pytrace=False)
+    chosen = [each.path for each in runnable(SCENARIOS, POSTGRES) if each.section == "dispatch"]
+    selection = json.loads(archived("manifest.json", archive))["selection"]
+    assert selection == {"scenarios": chosen, "store": POSTGRES, "complete": False}, again
+    for path in (each for each in chosen if (STUDY / "scenarios" / each).is_dir()):
+        first, second = (each / "scenarios" / path for each in (STUDY, archive))
+        assert names(first) == names(second), path
+        assert [name for name in names(first) if (first / name).read_bytes() != (second / name).read_bytes()] == [], path
 
 
 def test_the_archived_study_is_equal_to_a_run_made_now(whole: Path) -> None:
@@ -220,7 +274,7 @@ def test_the_readme_shows_the_tables_of_the_archived_study() -> None:
 
 
 def test_the_protocol_is_the_one_that_this_version_names() -> None:
-    frozen = (2, "219d4303d9a82845d69898fe0a7cf8d8117e6504de77c857ba70c8f00fbc7b82")
+    frozen = (3, "2a3417686bd762082809172c682d8a48c197121910016e0cd06bbf384e791355")
     assert (PROTOCOL_VERSION, protocol_sha256(SCENARIOS)) == frozen, (
         "the catalogue changed: that is a new protocol. Raise PROTOCOL_VERSION, say in CHANGELOG.md what changed and why, "
         f"pin the new hash here, teach it to the audit, and {RUN_AGAIN}"

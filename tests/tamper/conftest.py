@@ -14,6 +14,7 @@ from tests.tamper.ground import Field
 
 SCENARIOS = (
     "delivery/keyed_delivery", "identity/mark_before_send", "unknown/unknown_not_applied", "wire/retry_after_seconds",
+    "dispatch/purge_frees_the_key",
 )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from tests.audit.real import document
 from tests.tamper.ground import Base
 
 MANIFEST, PROCESSES = "manifest.json", "processes.json"
+EXPORTS = "/exports/"
 TWICE, ESCAPED, FIRST = "\0", "\1", "\2"
 _MARKS = re.compile(rb'\\u0001([ -!#-[\]-~])|\\u0001\\(["\\n])|\\u0002|\\u0000(?=":)')
 
@@ -75,11 +76,15 @@ class Draft:
         for path in self.raw:
             if path.endswith(".jsonl"):
                 part.journals[path] = []
+            elif EXPORTS in path:
+                part.extra[path] = self.raw[path] or b""
         for path, value in self._opened.items():
             if path.endswith(".jsonl"):
                 part.journals[path] = [record for record in value if isinstance(record.get("type"), str)]
             elif path == PROCESSES and isinstance(value.get("processes"), list):
                 part.processes = [process for process in value["processes"] if isinstance(process, dict)]
+            elif EXPORTS in path:
+                part.extra[path] = _written(value)
         files = part.told()
         mine = self._opened.keys() | self.raw.keys()
         return {path: files[path] for path in ("results.json", "tables.md") if path not in mine}

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.audit.real import Whole
 from tests.audit.sweep import VOLATILE, Path_, leaves, other
-from tests.tamper.draft import MANIFEST, PROCESSES, TWICE, Draft, parsed
+from tests.tamper.draft import EXPORTS, MANIFEST, PROCESSES, TWICE, Draft, parsed
 from tests.tamper.ground import Base
 
 ENDINGS = (b"\0", b'{"sha256":"', b" ")
@@ -98,7 +98,7 @@ def value_at(draft: Draft, path: str, place: Path_) -> Any:
 def _of_leaves(
     base: Base, path: str, root: Any, before: Path_, wanted: Callable[[Path_], bool] = lambda place: True
 ) -> Iterator[Edit]:
-    family = "journal" if path.endswith(".jsonl") else Path(path).stem
+    family = "journal" if path.endswith(".jsonl") else "export" if EXPORTS in path else Path(path).stem
     for below in leaves(root):
         place, value = (*before, *below), root
         if not wanted(place):

@@ -33,9 +33,9 @@ from tests.tamper.trees import grown, strange_trees
 SCENARIO = "delivery/keyed_delivery"
 SCENARIOS = (
     SCENARIO, "delivery/receiver_unavailable", "ledger/effect_then_key", "ledger/in_flight_rejected", "ledger/torn_prefixes",
-    "unknown/unknown_not_applied", "wire/retry_after_seconds", "wire/request_cut_in_body",
+    "unknown/unknown_not_applied", "wire/retry_after_seconds", "wire/request_cut_in_body", "dispatch/purge_frees_the_key",
 )  # fmt: skip
-"""Between them: checkpoints, keys kept apart, clients that wait for each other, prefixes, inquiries and relays."""
+"""Between them: checkpoints, keys kept apart, clients that wait for each other, prefixes, inquiries, relays and exports."""
 ROUND = 250
 """So many inputs of one scenario, then of the next."""
 BOUND_SECONDS = 5

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.audit.real import Part, document
-from tests.tamper.ground import Field
+from tests.tamper.ground import Field, Ground
 from tests.tamper.trees import peaks
 
 SCENARIO = "delivery/keyed_delivery"
@@ -45,11 +45,33 @@ def processes_that_no_step_started(part: Part, count: int) -> None:
     part.processes += [{**last, "pid": 10 + n, "incarnation": 3 + n} for n in range(count)]
 
 
+def exported(part: Part, count: int) -> None:
+    """Transitions and events of dispatches that nobody enqueued, and rows that no transition tells of."""
+
+    def edit(tables: dict[str, list[dict[str, object]]]) -> None:
+        for table, member in (("dispatch_outbox", "id"), ("status_transitions", "entity_id"), ("admin_events", "entity_id")):
+            last = tables[table][-1]
+            tables[table] += [{**last, member: f"{EXPORTED[table]}{number:031x}"} for number in range(count)]
+
+    part.export("end", edit)
+
+
+EXPORTED = {"dispatch_outbox": "a", "status_transitions": "b", "admin_events": "c"}
+
+
+def test_time_grows_with_an_export(ground_of: Field) -> None:
+    grows(exported, ground_of.ground("dispatch/purge_frees_the_key"))
+
+
 @pytest.mark.parametrize(
     "much", [unanswered, unanswered_with_keys_of_their_own, answered_backwards, processes_that_no_step_started]
 )
 def test_time_grows_with_the_archive(much: Callable[[Part, int], None], ground_of: Field) -> None:
-    ground = ground_of.ground(SCENARIO)
+    grows(much, ground_of.ground(SCENARIO))
+
+
+def grows(much: Callable[[Part, int], None], ground: Ground) -> None:
+    """Hold how the time of an audit grows with much of something."""
     seconds = {}
     for count in (FEW, FEW * TIMES):
         part = ground.base.part()

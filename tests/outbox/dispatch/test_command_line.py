@@ -580,3 +580,48 @@ async def test_an_output_that_nobody_reads_is_no_error(tmp_path: Path) -> None:
     assert {case: (each.returncode, each.stderr) for case, each in zip(cases, done, strict=True)} == dict.fromkeys(
         cases, (0, b"")
     )
+
+
+# At a time that is given.
+
+AT = 1_000_500.25
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize("command", ["ack", "retry", "purge", "purge-many"])
+@pytest.mark.parametrize("now", ["nan", "inf", "-inf", "soon", ""])
+async def test_a_time_that_is_none_is_refused_and_nothing_is_done(
+    db: StateDB, program: Program, command: str, now: str
+) -> None:
+    dispatch = await in_status(db, "pending" if command == "ack" else "dead_letter", ack_required=True, ack_token=TOKEN)
+    before = await everything(db)
+    rest = {"ack": [dispatch, TOKEN], "purge-many": ["--status", "dead_letter"]}.get(command, [dispatch])
+    refused(await program(command.removesuffix("-many"), *rest, f"--now={now}"), 2, "now")
+    assert await everything(db) == before
+
+
+async def test_an_acknowledgement_and_a_retry_happen_at_the_given_time(db: StateDB, program: Program) -> None:
+    acked, dead = await enqueue(db, ack_required=True, ack_token=TOKEN), await in_status(db, "dead_letter")
+    assert (await program("ack", acked, TOKEN, "--now", str(AT))).exit_code == 0
+    assert (await program("retry", dead, "--now", str(AT))).exit_code == 0
+    assert [(await one(db, each))["updated_at"] for each in (acked, dead)] == [AT, AT]
+    assert (await one(db, dead))["next_attempt_at"] == AT
+    times = await peek(db, "SELECT DISTINCT created_at FROM status_transitions WHERE status = 'acked' OR source = 'operator'")
+    assert times == [{"created_at": AT}]
+
+
+async def test_a_purge_reports_the_given_time_and_an_age_counts_back_from_it(db: StateDB, program: Program) -> None:
+    one_row, other = await in_status(db, "dead_letter"), await in_status(db, "dead_letter")
+    aged = ("purge", "--status", "dead_letter", "--older-than-seconds", "10")
+    assert (await program("purge", one_row, "--now", str(AT))).exit_code == 0
+    assert (await program(*aged, "--now", str(PAST + 9))).exit_code == 0
+    assert (await one(db, other))["status"] == "dead_letter"
+    assert (await program(*aged, "--now", str(PAST + 10))).exit_code == 0
+    assert await peek(db, "SELECT id FROM dispatch_outbox") == []
+    assert [each["created_at"] for each in await list_admin_events(db)] == [AT, PAST + 10]
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize("command", [["ls"], ["show", "x"], ["events"], ["run", "--once"]])
+async def test_a_command_that_does_nothing_at_a_time_takes_none(program: Program, command: list[str]) -> None:
+    refused(await program(*command, "--now", "1000"), 2, "--now")

@@ -123,3 +123,32 @@ async def test_a_ping_says_whom_it_is_for(db: StateDB) -> None:
     assert row is not None
     assert (row["payload"]["kind"], row["payload"]["deliver_to"]) == ("revival_ping", "a")
     assert row["payload"]["body"] == {"seat": "a", "reset_epoch": EPOCH}
+
+
+# Ids that are not left to chance.
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize("bad", ["short", "F" * 32, 7, b"0" * 32, ""])
+async def test_an_id_that_is_none_is_refused_and_the_pings_before_it_stay(db: StateDB, bad: Any) -> None:
+    with pytest.raises(BadValue, match="dispatch_id"):
+        await enqueue_revival_heartbeat(db, ["a", "b"], reset_epoch=EPOCH, now=NOW, dispatch_ids={"b": bad})
+    assert await keys(db) == [f"revival:a:{EPOCH}"]
+
+
+@ONLY_SQLITE
+async def test_one_id_for_two_seats_is_refused_at_the_second(db: StateDB) -> None:
+    same = "1" * 32
+    with pytest.raises(BadValue, match=f"the dispatch {same} cannot be written"):
+        await enqueue_revival_heartbeat(db, ["a", "b"], reset_epoch=EPOCH, now=NOW, dispatch_ids={"a": same, "b": same})
+    assert await keys(db) == [f"revival:a:{EPOCH}"]
+
+
+async def test_seats_get_the_ids_that_are_named_and_the_others_one_by_chance(db: StateDB) -> None:
+    named = {"a": "a" * 32, "nobody": "b" * 32}
+    first, second = await enqueue_revival_heartbeat(db, ["a", "b"], reset_epoch=EPOCH, now=NOW, dispatch_ids=named)
+    assert (first, len(second)) == ("a" * 32, 32)
+    assert second not in named.values()
+    # What was asked for before has its id already, whatever is named now.
+    again = await enqueue_revival_heartbeat(db, ["a"], reset_epoch=EPOCH, now=NOW, dispatch_ids={"a": "c" * 32})
+    assert again == [first]

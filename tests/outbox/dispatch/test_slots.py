@@ -12,7 +12,8 @@ from outbox.dispatch.delivery import deliver
 from outbox.dispatch.router import RouterOptions
 from outbox.dispatch.slots import Slots
 from outbox.dispatch.transitions import Seen
-from tests.outbox.dispatch.peek import one
+from tests.outbox.dispatch.peek import one, peek
+from tests.outbox.dispatch.waiting import Held, soon
 
 NOW = 1000.0
 BOUND_SECONDS = 30.0
@@ -125,6 +126,30 @@ def test_room_overfills_no_destination_and_leaves_half_for_the_others() -> None:
     assert (slots.room().rows, slots.room().full) == (1, ("b",))
 
 
+@pytest.mark.parametrize(("total", "rows"), [(1, 1), (3, 3), (8, 4), (100, 4), (None, 4)])
+def test_a_total_is_what_all_destinations_share_and_no_more_than_twice_what_one_may_have(total: int | None, rows: int) -> None:
+    slots = Slots(4, total)
+    assert (slots.room().rows, slots.total) == (rows, min(total or 8, 8))
+    for number in range(slots.total):
+        slots.take(claim_for(str(number)))
+    assert slots.room().rows == 0
+
+
+async def test_with_a_total_of_one_the_second_destination_waits_for_the_first(db: StateDB) -> None:
+    async with Held() as first, Held() as second:
+        for number, peer in enumerate((first, second)):
+            await enqueue_dispatch(db, kind="k", deliver_to=f"{peer.url}/", now=NOW - 60 + number)
+        options = DeliveryOptions(concurrency=4, total=1)
+        scan = asyncio.create_task(deliver_due_dispatches(db, now=lambda: NOW, options=options))
+        await soon(first.arrived)
+        claimed = [row["status"] for row in await peek(db, "SELECT status FROM dispatch_outbox ORDER BY created_at")]
+        assert (claimed, second.connections) == (["delivering", "pending"], 0)
+        first.go.set()
+        await soon(second.arrived)
+        second.go.set()
+        assert (await asyncio.wait_for(scan, BOUND_SECONDS))["delivered"] == 2
+
+
 def test_slots_give_way_to_the_number_of_files_that_may_be_open() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
@@ -140,6 +165,10 @@ def test_slots_give_way_to_the_number_of_files_that_may_be_open() -> None:
         ({"concurrency": 0}, "concurrency is 0"),
         ({"concurrency": True}, "concurrency is True"),
         ({"concurrency": 10_000}, "concurrency is 10000"),
+        ({"total": 0}, "total is 0"),
+        ({"total": True}, "total is True"),
+        ({"total": 1.0}, r"total is 1\.0"),
+        ({"total": 10_000}, "total is 10000"),
         ({"lease_seconds": 0}, "lease_seconds is 0"),
         ({"lease_seconds": 10.0}, "lease_seconds is 10.0"),
         ({"lease_seconds": float("nan")}, "lease_seconds is nan"),
