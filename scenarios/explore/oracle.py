@@ -167,7 +167,7 @@ def _cell(directory: Path, campaign: Campaign) -> Cell:
     for result in results.read(directory):
         if result["verdict"] == VIOLATED:
             kinds |= set(result["kinds"])
-            if shortest is None or _faults(result) < _faults(shortest):
+            if shortest is None or _rank(result) < _rank(shortest):
                 shortest = result
     doubts = [doubt for each in campaign.derived for doubt in each.doubts]
     doubts += [f"{each['case']}: {doubt}" for each in results.read(directory) for doubt in each["doubts"]]
@@ -177,8 +177,9 @@ def _cell(directory: Path, campaign: Campaign) -> Cell:
     return Cell(totals.cases, totals.violated, totals.unknown, ordered, shortest, tuple(doubts))
 
 
-def _faults(result: Mapping[str, Any]) -> int:
-    return int(result["case"].count("+") + result["case"].count("&"))
+def _rank(result: Mapping[str, Any]) -> tuple[int, int]:
+    """The fewest faults first; of equally many the gravest kind."""
+    return result["case"].count("+") + result["case"].count("&"), KINDS.index(result["kinds"][0])
 
 
 def _wrong(variants: Sequence[Variant], modes: Sequence[str], cells: Cells) -> Iterator[str]:

@@ -78,9 +78,8 @@ def _violations(case: Case, state: State, *, finished: bool) -> Iterator[Violati
             if key not in promised:
                 yield Violation(PHANTOM, f"there is a {what} of {key}, which nobody promised")
     # Each attempt is one request, and is recorded before it leaves; what comes more often than that was sent by nobody.
-    attempts = state.attempts + case.copies
-    if state.arrivals > attempts:
-        yield Violation(PHANTOM, f"{state.arrivals} requests arrived, and {attempts} were to")
+    if state.arrivals > state.attempts + case.copies:
+        yield Violation(PHANTOM, f"arrivals: {state.arrivals}, attempts that the sender recorded: {state.attempts}")
     for sentence in state.uncaused:
         yield Violation(PHANTOM, sentence)
     if state.damaged:
