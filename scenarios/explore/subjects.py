@@ -48,7 +48,7 @@ def journal(
     read: Reader = read_journals,
     asks: bool = False,
 ) -> Subject:
-    """Two intentions in journals, sent by `sender` to `receiver_program`; `asks`: whether it asks about what it does not know."""
+    """Two intentions in journals, sent by `sender` to `receiver_program`; `asks`: whether it asks about what it is not told."""
     return Subject(
         name=name,
         roles=(
