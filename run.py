@@ -114,14 +114,17 @@ def explore(arguments: argparse.Namespace) -> int:
     """Derive crash cases from runs without faults, play them all, and say what did not hold."""
     from scenarios.explore import command  # noqa: PLC0415 - as above
     from scenarios.explore.campaign import Plan  # noqa: PLC0415
+    from scenarios.explore.levels import POINTS  # noqa: PLC0415
 
     for name in ("jobs", "budget"):
         value = getattr(arguments, name)
         if value is not None and value < 1:
             raise BadInput(f"--{name} {value}: expected a positive number")
+    if arguments.oracle:
+        return _oracle(arguments)
     plan = Plan(
         command.choose(arguments.subject),
-        mode=arguments.mode,
+        mode=arguments.mode or POINTS,
         depth=arguments.depth,
         budget=arguments.budget,
         keep=arguments.keep,
@@ -129,6 +132,24 @@ def explore(arguments: argparse.Namespace) -> int:
     )
     asked = command.Exploring(arguments.out, plan, _spawn(arguments), arguments.store, resume=arguments.resume)
     return command.explore(asked, sys.stderr or io.StringIO())
+
+
+def _oracle(arguments: argparse.Namespace) -> int:
+    from scenarios.explore import oracle  # noqa: PLC0415 - as above
+
+    for name, usual in (("resume", False), ("depth", 1), ("store", SQLITE)):
+        if getattr(arguments, name) != usual:
+            raise BadInput(f"--oracle does not go with --{name}")
+    asked = oracle.Asked(
+        arguments.out,
+        _spawn(arguments),
+        modes=(arguments.mode,) if arguments.mode else oracle.MODES,
+        patterns=tuple(arguments.subject),
+        budget=arguments.budget,
+        keep=arguments.keep,
+        jobs=arguments.jobs or os.cpu_count() or 1,
+    )
+    return oracle.run(asked, sys.stderr or io.StringIO())
 
 
 def replay(arguments: argparse.Namespace) -> int:
@@ -185,11 +206,14 @@ def subcommand_parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--subject", nargs="+", action="extend", default=[], metavar="GLOB", help="journal/keyed, dispatch/* …"
     )
-    command.add_argument("--mode", choices=("points", "wire", "pauses"), default="points", help="where the faults strike")
+    command.add_argument("--mode", choices=("points", "wire", "pauses"), help="where the faults strike (default: points)")
+    command.add_argument(
+        "--oracle", action="store_true", help="systems with a mistake, each of which must be caught, and their correct twins"
+    )
     command.add_argument(
         "--depth", type=int, choices=(1, 2, 3), default=1, help="deaths in a row, each in the recovery from the last"
     )
-    command.add_argument("--budget", type=int, metavar="N", help="at most N cases")
+    command.add_argument("--budget", type=int, metavar="N", help="at most N cases (with --oracle: of each system and mode)")
     command.add_argument("--keep", choices=("failed", "all"), default="failed", help="whose files stay")
     command.add_argument("--jobs", type=int, metavar="N", help="cases at once (default: one a core)")
     command.add_argument("--resume", action="store_true", help="go on with a campaign that was interrupted")

@@ -123,7 +123,8 @@ def _followed(found: Derived, lefts: list[State], line: dict[str, Any], note: Ca
         broken = violations(play.case, found.state, False)
     for doubt in [] if told else play.doubts:
         note(f"shows what the line does not doubt: {doubt}")
-    idle = play.settled and play.rounds == play.most_rounds and found.state.unfinished
+    idle = play.settled and play.rounds == play.most_rounds and not play.case.subject.data["may_idle"]
+    idle = idle and bool(found.state.unfinished)
     same = bool(lefts) and lefts[-1].digest == found.state.digest
     if idle and same and not any(each.startswith("recovery did nothing") for each in told):
         note("shows that recovery did nothing since the last death, and the line does not doubt it")

@@ -97,11 +97,13 @@ def _deaths(line: dict[str, Any], case: Case, note: Note, place: str) -> None:
 def _allowed(line: dict[str, Any], case: Case, note: Note, place: str) -> None:
     """A case that held has counts that its subject allows."""
     counts, promised, least = line["counts"], len(case.subject.operations), case.subject.allowed["least"]
+    if case.subject.allowed["may_end"]:
+        least = 0  # an operation may have been given up
+    elif counts["receipts"] != promised:
+        note(f"{place} counts.receipts", f"are {counts['receipts']}, but it held, with {promised} operations promised")
     if not promised * least <= counts["effects"] <= promised * case.most:
         said = f"are {counts['effects']}, but {promised * least} to {promised * case.most} are allowed, and the case held"
         note(f"{place} counts.effects", said)
-    if counts["receipts"] != promised:
-        note(f"{place} counts.receipts", f"are {counts['receipts']}, but it held, with {promised} operations promised")
     if counts["history"] < promised:
         note(f"{place} counts.history", f"are {counts['history']}, fewer than the {promised} operations of a case that held")
     if counts["arrivals"] < counts["effects"]:

@@ -40,14 +40,16 @@ PLAN: Shape = {
     "budget": optional(POSITIVE), "keep": one_of(KEEP_FAILED, KEEP_ALL), "store": optional(one_of(*STORES)), "subjects": LIST,
 }  # fmt: skip
 SUBJECT: Shape = {
-    "name": NAME, "roles": LIST, "operations": list_of(NAME), "allowed": OBJECT,
+    "name": NAME, "roles": LIST, "operations": list_of(NAME), "may_idle": FLAG, "allowed": OBJECT,
     "unfinished": optional(list_of(one_of(*STATUSES))), "round_seconds": POSITIVE, "pause_seconds": POSITIVE,
 }  # fmt: skip
 ROLE: Shape = {
     "process": NAME, "module": NAME, "arguments": list_of(TEXT), "server": FLAG, "once": FLAG, "done": list_of(COUNT),
     "owns": list_of(NAME), "stoppable": FLAG,
 }  # fmt: skip
-ALLOWED: Shape = {"least": COUNT, "most": COUNT, "each_fault": COUNT, "each_copy": COUNT}
+ALLOWED: Shape = {
+    "least": COUNT, "most": COUNT, "each_fault": COUNT, "each_copy": COUNT, "may_end": list_of(one_of(*STATUSES)),
+}  # fmt: skip
 NONE = "none"
 
 
@@ -77,7 +79,7 @@ class Subject:
         self.data = data
         self.name: str = data["name"]
         self.operations: list[str] = data["operations"]
-        self.allowed: dict[str, int] = data["allowed"]
+        self.allowed: dict[str, Any] = data["allowed"]
         self.database = data["unfinished"] is not None
         self.roles = roles
 
@@ -136,11 +138,15 @@ class Case:
         return {fault.process for _, fault in self.faults() if fault.kind != CUT}
 
     @property
+    def copies(self) -> int:
+        """How many requests the network doubles."""
+        return sum(fault.kind == CUT and fault.what == COPY for _, fault in self.faults())
+
+    @property
     def most(self) -> int:
         """How many effects one operation may have."""
-        allowed, faults = self.subject.allowed, self.faults()
-        copies = sum(fault.kind == CUT and fault.what == COPY for _, fault in faults)
-        return allowed["most"] + allowed["each_fault"] * len(faults) + allowed["each_copy"] * copies
+        allowed = self.subject.allowed
+        return int(allowed["most"] + allowed["each_fault"] * len(self.faults()) + allowed["each_copy"] * self.copies)
 
 
 def parse(name: str, subject: Subject) -> Case | None:

@@ -6,7 +6,8 @@ newline is a torn tail. The same bytes are read once, however many cases have th
 
 from __future__ import annotations
 
-from audit import exports, journals
+from audit import campaign_causes, exports, journals
+from audit.books_words import ATTEMPT
 from audit.findings import show
 from audit.hashing import digest, sha256
 from audit.journals import CHECKSUM_END, OPENING
@@ -52,13 +53,18 @@ class Lines:
 class State:
     """One look at what was durable: counts by operation, what is left to do, its digest, and all of it in words."""
 
-    __slots__ = ("arrivals", "damaged", "digest", "effects", "history", "lines", "receipts", "told", "unfinished")
+    __slots__ = (
+        "arrivals", "attempts", "damaged", "digest", "effects", "ended", "history", "lines", "receipts", "told", "uncaused",
+        "unfinished",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.effects: dict[str, int] = {}
         self.receipts: dict[str, int] = {}
         self.history: dict[str, int] = {}
-        self.arrivals = 0
+        self.arrivals = self.attempts = 0
+        self.ended: dict[str, str] = {}
+        self.uncaused: list[str] = []
         self.unfinished: list[str] = []
         self.damaged: list[str] = []
         self.digest = ""
@@ -173,15 +179,20 @@ def _hash(contents: dict[str, bytes]) -> str:
 
 
 def _of_journals(state: State, files: dict[str, Lines]) -> None:
-    intentions, attempts, receipts, history, effects, _ = files.values()
+    intentions, attempts, receipts, history, effects, arrivals = files.values()
     intended = [each["id"] for each in intentions.of("intention")]
     have = [each["id"] for each in receipts.of("receipt")]
     done = [each["id"] for each in history.of("history")]
     state.receipts, state.history = counted(have), counted(done)
     state.unfinished = [f"{key} has no receipt" for key in intended if key not in have]
-    state.unfinished += [f"{key} has no history record" for key in intended if key in have and key not in done]
+    # A receipt without a result, a mere mark, makes no history record possible.
+    answered = [each["id"] for each in receipts.of("receipt") if each["data"].get("result") is not None]
+    state.unfinished += [f"{key} has no history record" for key in intended if key in answered and key not in done]
+    state.attempts = len(attempts.of("attempt"))
+    state.uncaused = campaign_causes.requests(arrivals.of("arrival"))
+    state.uncaused += campaign_causes.receipts(receipts.of("receipt"), effects.of("effect"))
     bodies = {str(each["data"].get("fingerprint")): str(each["id"]) for each in intentions.of("intention")}
-    state.effects = _effects(effects, bodies)
+    state.effects = counted(_operations(effects, bodies))
     state.damaged = [each.name for each in files.values() if each.damaged]
     sender = (
         ("intention", len(intended)), ("attempt", len(attempts.of("attempt"))), ("receipt", len(have)),
@@ -198,20 +209,25 @@ def _of_tables(state: State, tables: dict[str, Any], files: dict[str, Lines], un
     state.receipts = {key: min(count, 1) if key in asking else count for key, count in counts.items()}
     state.history = counted([move["entity_id"] for move in moves])
     state.unfinished = [f"{row['id']} is {row['status']}" for row in rows if row["status"] in unfinished]
-    state.effects = _effects(receiver[0], {digest(row["payload"].encode()): row["id"] for row in rows})
+    order = _operations(receiver[0], {digest(row["payload"].encode()): row["id"] for row in rows})
+    state.effects = counted(order)
+    state.attempts = sum(move["reason_code"] == ATTEMPT for move in moves)
+    state.ended = {row["id"]: row["status"] for row in rows if row["status"] in ("dead_letter", "expired")}
+    state.uncaused = campaign_causes.requests(receiver[1].of("arrival")) + campaign_causes.moves(rows, moves)
+    state.uncaused += campaign_causes.lanes(rows, order)
     state.damaged = [each.name for each in receiver if each.damaged]
     status = ", ".join([f"{row['status']} (attempt {row['attempt']})" for row in rows])
     told = _told((("row", len(rows)), ("transition", len(moves))), files, receiver)
     state.told = told + (f"; {status}" if status else "")
 
 
-def _effects(effects: Lines, bodies: dict[str, str]) -> dict[str, int]:
-    """Effects by operation: whose body it was, and else whose key."""
+def _operations(effects: Lines, bodies: dict[str, str]) -> list[str]:
+    """The operation of each effect: whose body it was, and else whose key."""
     found = []
     for each in effects.of("effect"):
         body, key = each["data"].get("fingerprint"), each["data"].get("key")
         found.append(bodies.get(str(body)) or str(key or body or each["id"]))
-    return counted(found)
+    return found
 
 
 def counted(keys: list[str]) -> dict[str, int]:

@@ -23,17 +23,22 @@ def violations(case: Case, state: State, finished: bool) -> list[str]:
         found.append(f"{STUCK}: after the last round: {left}")
     for key in promised:
         effects, receipts = state.effects.get(key, 0), state.receipts.get(key, 0)
-        if effects < least and (finished or receipts):
+        # Who gave up where that is allowed, and said so, has kept its word.
+        told = state.ended.get(key) in case.subject.allowed["may_end"] and not receipts
+        if effects < least and (finished or receipts) and not told:
             behind = ", and a receipt says that it was" if receipts else ""
             found.append(f"{LOST}: {key} was promised and has {effects} effects{behind}")
         if effects > most:
             found.append(f"{DUPLICATE}: {key} has {effects} effects, at most {most} may be")
         if receipts > 1:
             found.append(f"{DUPLICATE}: {key} has {receipts} receipts")
-        if finished and not receipts:
+        if finished and not receipts and not told:
             found.append(f"{LOST}: {key} has no receipt, and nobody is going to write one")
     for what, counts in (("effect", state.effects), ("receipt", state.receipts), ("history record", state.history)):
         found += [f"{PHANTOM}: there is a {what} of {key}, which nobody promised" for key in counts if key not in promised]
+    if state.arrivals > state.attempts + case.copies:
+        found.append(f"{PHANTOM}: arrivals: {state.arrivals}, attempts that the sender recorded: {state.attempts}")
+    found += [f"{PHANTOM}: {sentence}" for sentence in state.uncaused]
     if state.damaged:
         found.append(f"{LOST}: records cannot be read any more: {', '.join(state.damaged)}")
     return found

@@ -51,13 +51,13 @@ def declared() -> list[str]:
 
 
 SUBJECTS: dict[str, str] = {
-    "journal/keyed": "b2d8074165e8638b368c3dc238b4cfd8ba58a92c5cbe2029042b867ca72762b7",
-    "journal/unkeyed": "205288e11a47f45b36d6aea239f5c1314c0e313ebb00da02d07910045d83b92e",
-    "journal/capacity": "af578811e933c40c20e6fa5a41f73460f3cdc413941a2c19e2929687c7293381",
-    "journal/status-query": "9b43455cdd232200c169ab06559e13cca95ce16da5f178b95b66b93b090a5dde",
-    "dispatch/keyed": "09f2bdd439cd3bfce7b9e7e6c9dcafe7bc676794f8a58f261d22ad8a1c9c8046",
-    "dispatch/unkeyed": "070c9bc00c19564764f5682f925475782614a1d4ab5edc080c2b6d9a651e8bae",
-    "dispatch-ack/keyed": "f6bea9f27d4bfc2f643afc0bc3653af4ecfd13e845fee2db52eb8a8f1b73529d",
-    "dispatch-operator/keyed": "5d1e1fc1d3c41d56765fb58640c927ab70d3c1a2b22f270154cd835de0755138",
+    "journal/keyed": "ebc701214ea192d9ce24bff880232d44559ac2c358c37ac3cdd2790dc1a511d5",
+    "journal/unkeyed": "a40a969394503f86e1c2920c83007db48087c73aa19fc13473496ee2f0cab994",
+    "journal/capacity": "448816d527665c7720db87320f08da96ab337599888c98fafda31fe2db0f7bd6",
+    "journal/status-query": "b7368ed56133859d3bd2e6ecce9ae6ab5a742b1938df76f98bc7851f634442e7",
+    "dispatch/keyed": "e4e64e65f2a93e1c3137f132ea23eda13f76ec7f846e1909ddd3ad780f0609cd",
+    "dispatch/unkeyed": "5f9f52ababd899a596ec4a17f4f53dcc7b0378245ac93dfe6a58e4f61102dab9",
+    "dispatch-ack/keyed": "46e6931b681ab02457c08ec704d292025aa222792535208537449377c994f5d4",
+    "dispatch-operator/keyed": "ab1c671a4453dbc82be4ff7019995bb4932f3d7ba6357217978cdb4a7fa7c709",
 }
 """The SHA-256 of each subject's object, in canonical form. `python -m tests.audit.campaigns` prints them."""

@@ -37,7 +37,8 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is sent back: `outcome` and `reason` as in evidence/README.md, `effect` the id of the effect it speaks of."""
+    """What is sent back: `outcome` and `reason` as in evidence/README.md, `effect` the id of the effect it speaks of,
+    `retry_after` the seconds of patience that a refusal asks for."""
 
     outcome: str
     status: int
@@ -45,6 +46,7 @@ class Answer:
     reason: str | None = None
     effect: str | None = None
     allow: str | None = None
+    retry_after: int | None = None
 
 
 def refusal(status: int, reason: str, message: str, *, outcome: str = "refused", allow: str | None = None) -> Answer:

@@ -186,6 +186,8 @@ def _response(answer: Answer) -> web.Response:
         headers["Idempotency-Replayed"] = "true"
     if answer.allow:
         headers["Allow"] = answer.allow
+    if answer.retry_after is not None:
+        headers["Retry-After"] = str(answer.retry_after)
     return web.Response(status=answer.status, body=answer.body, headers=headers)
 
 

@@ -52,7 +52,8 @@ def subject_data(subject: Subject) -> dict[str, Any]:
             for role in subject.roles
         ],
         "operations": list(subject.operations),
-        "allowed": asdict(subject.allowed),
+        "may_idle": subject.may_idle,
+        "allowed": {**asdict(subject.allowed), "may_end": list(subject.allowed.may_end)},
         "unfinished": unfinished_statuses(subject.read) if subject.uses_database else None,
         "round_seconds": subject.round_seconds,
         "pause_seconds": subject.pause_seconds,

@@ -46,17 +46,21 @@ class Role:
 @dataclass(frozen=True, slots=True)
 class Allowed:
     """How many effects one operation may have in a correct system: `each_fault` more for every fault of the case, `each_copy`
-    for every request that the network doubles."""
+    for every request that the network doubles.
+
+    `may_end` are the statuses in which the sender may give an operation up and say so: `expired` where it has a deadline,
+    `dead_letter` where the faults of a case may take all of its attempts.
+    """
 
     least: int = 1
     most: int = 1
     each_fault: int = 0
     each_copy: int = 0
+    may_end: tuple[str, ...] = ()
 
     def up_to(self, case: "Case") -> int:
         """The most that one operation may have in this case."""
-        copies = sum(isinstance(fault, Cut) and fault.fault == COPY for fault in case.faults)
-        return self.most + self.each_fault * len(case.faults) + self.each_copy * copies
+        return self.most + self.each_fault * len(case.faults) + self.each_copy * case.copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,8 @@ class Subject:
     In arguments `{now}` is the round's time: each round begins `round_seconds` after the one before, so that leases and
     backoffs are over. Who runs while another one is stopped does so `pause_seconds` later. `operations` are the keys that must
     come to their effects. `plant` is a program that makes one effect more, at the receiver, behind the sender's back: it proves
-    that effects are seen.
+    that effects are seen. With `may_idle` a recovery that changes nothing is stuck: its programs have looked, and found nothing
+    that they would do. Otherwise it is unknown, for nobody can tell whether they have.
     """
 
     name: str
@@ -75,6 +80,7 @@ class Subject:
     operations: tuple[str, ...]
     plant: Program
     allowed: Allowed = Allowed()
+    may_idle: bool = False
     round_seconds: int = 4000
     pause_seconds: int = 20
 
@@ -159,6 +165,11 @@ class Case:
     def faults(self) -> tuple[Fault, ...]:
         """All of them, in order."""
         return tuple(chain.from_iterable(self.rounds))
+
+    @property
+    def copies(self) -> int:
+        """How many requests the network doubles."""
+        return sum(isinstance(fault, Cut) and fault.fault == COPY for fault in self.faults)
 
     def __str__(self) -> str:
         rounds = ("&".join(self._text(fault) for fault in each) or NONE for each in self.rounds)

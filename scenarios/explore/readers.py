@@ -8,8 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from outbox.dispatch.edges import ACK_TIMEOUT, ACTIVE, CONSUMER, STATUSES, TRANSPORT_OK
+from outbox.dispatch.edges import ACK_TIMEOUT, ACTIVE, ATTEMPT, CONSUMER, DEAD_LETTER, EXPIRED, STATUSES, TRANSPORT_OK
 from outbox.sqlite_choice import choose
+from scenarios.explore.causes import moves_without_cause, overtaken, receipts_of_nothing, requests_of_nobody
 from scenarios.explore.state import Lines, Place, State, counted, digest_of, in_words, read_lines
 
 SENDER, RECEIVER = "outbox", "receiver"
@@ -28,7 +29,9 @@ def read_journals(place: Place) -> State:
     done = {record["id"] for record in history.of_type("history")}
     intended = [record["id"] for record in intentions.of_type("intention")]
     unfinished = [f"{key} has no receipt" for key in intended if key not in have]
-    unfinished += [f"{key} has no history record" for key in intended if key in have and key not in done]
+    # A receipt without a result, a mere mark, makes no history record possible.
+    answered = {record["id"] for record in receipts.of_type("receipt") if record["data"]["result"] is not None}
+    unfinished += [f"{key} has no history record" for key in intended if key in answered and key not in done]
     sender = {
         "intention": len(intended),
         "attempt": len(attempts.of_type("attempt")),
@@ -38,13 +41,19 @@ def read_journals(place: Place) -> State:
     contents = _contents(root)
     return State(
         digest=digest_of(contents),
-        effects=_effects(
-            effects, {str(each["data"].get("fingerprint")): each["id"] for each in intentions.of_type("intention")}
+        effects=counted(
+            _operations(effects, {str(each["data"].get("fingerprint")): each["id"] for each in intentions.of_type("intention")})
         ),
         receipts=counted(record["id"] for record in receipts.of_type("receipt")),
         history=counted(record["id"] for record in history.of_type("history")),
         arrivals=len(arrivals.of_type("arrival")),
+        attempts=len(attempts.of_type("attempt")),
         unfinished=tuple(unfinished),
+        ended={},
+        uncaused=(
+            *requests_of_nobody(arrivals.of_type("arrival")),
+            *receipts_of_nothing(receipts.of_type("receipt"), effects.of_type("effect")),
+        ),
         torn=tuple(each.name for each in files if each.torn_bytes),
         damaged=tuple(each.name for each in files if each.damaged_lines),
         told=_told(sender, effects, arrivals, files),
@@ -108,15 +117,23 @@ def _database_state(root: Path, tables: Tables, unfinished: Collection[str]) -> 
     rows, moves = tables.get("dispatch_outbox", []), tables.get("status_transitions", [])
     effects, arrivals = _receiver(root)
     contents = _contents(root)
+    order = _operations(effects, {hashlib.sha256(row["payload"].encode()).hexdigest(): row["id"] for row in rows})
     told = json.dumps(tables, sort_keys=True, separators=(",", ":")).encode() + digest_of(contents).encode()
     sender = {"row": len(rows), "transition": len(moves)}
     status = ", ".join(f"{row['status']} (attempt {row['attempt']})" for row in rows)
     return State(
         digest=hashlib.sha256(told).hexdigest(),
-        effects=_effects(effects, {hashlib.sha256(row["payload"].encode()).hexdigest(): row["id"] for row in rows}),
+        effects=counted(order),
         receipts=_receipts(rows, moves),
         history=counted(move["entity_id"] for move in moves),
         arrivals=len(arrivals.of_type("arrival")),
+        attempts=sum(move["reason_code"] == ATTEMPT for move in moves),
+        ended={row["id"]: row["status"] for row in rows if row["status"] in (DEAD_LETTER, EXPIRED)},
+        uncaused=(
+            *requests_of_nobody(arrivals.of_type("arrival")),
+            *moves_without_cause(rows, moves),
+            *overtaken(rows, order),
+        ),
         unfinished=tuple(f"{row['id']} is {row['status']}" for row in rows if row["status"] in unfinished),
         torn=tuple(each.name for each in (effects, arrivals) if each.torn_bytes),
         damaged=tuple(each.name for each in (effects, arrivals) if each.damaged_lines),
@@ -143,11 +160,11 @@ def _contents(root: Path) -> dict[str, bytes]:
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in found}
 
 
-def _effects(effects: Lines, by_fingerprint: Mapping[str, str]) -> dict[str, int]:
-    """Effects by operation: whose body it was, whatever key came with it, and else whose key. An effect that tells neither
-    is one all the same, of nobody's operation."""
+def _operations(effects: Lines, by_fingerprint: Mapping[str, str]) -> list[str]:
+    """The operation of each effect: whose body it was, whatever key came with it, and else whose key. An effect that tells
+    neither is one all the same, of nobody's operation."""
     told = ((record, record["data"].get("fingerprint"), record["data"].get("key")) for record in effects.of_type("effect"))
-    return counted(by_fingerprint.get(str(body)) or str(key or body or record["id"]) for record, body, key in told)
+    return [by_fingerprint.get(str(body)) or str(key or body or record["id"]) for record, body, key in told]
 
 
 def _told(sender: Mapping[str, int], effects: Lines, arrivals: Lines, files: list[Lines]) -> str:

@@ -151,7 +151,8 @@ class Play:
             settled = await self._play_round(servers)
             if settled and number >= len(self._case.rounds) and not (await self._state()).unfinished:
                 return True
-        if settled and self._played.left and (await self._state()).digest == self._played.left[-1].state.digest:
+        idle = self._played.left and (await self._state()).digest == self._played.left[-1].state.digest
+        if settled and idle and not self._subject.may_idle:
             self._doubts.append(
                 "recovery did nothing: every program said that it was done, and no file has changed since the last death; see "
                 "whether the programs of the recovery work on the files of the case"

@@ -8,6 +8,7 @@ from scenarios.explore.model import RELAY, Role
 from scenarios.explore.tenants import House
 
 RECEIVERS = "receivers"
+PATHS = ("--dir", "--clock")
 # A server that was to die is dead before whoever talked to it has ended; the news of it is slower by a moment.
 NEWS_SECONDS = 0.5
 
@@ -58,8 +59,11 @@ class Servers:
     async def _move_in(self, role: Role, number: int, house: House) -> None:
         if role.process not in self._tenants:
             arguments, _substitutions = await self._stage.arguments(self._launcher.program(role, number))
-            at = arguments.index("--dir") + 1
-            whole = (*arguments[:at], str(self._stage.directory / arguments[at]), *arguments[at + 1 :])
+            # A house works elsewhere than its receivers.
+            whole = [
+                str(self._stage.directory / text) if before in PATHS else text
+                for before, text in zip(("", *arguments), arguments, strict=False)
+            ]
             self._tenants[role.process] = await house.open(whole)
 
     def _wants_another(self, role: Role, number: int) -> bool:

@@ -29,7 +29,9 @@ class Place:
 class State:
     """One look at the durable state.
 
-    `effects`, `receipts`, `history` and `arrivals` count by operation key; `unfinished` says what the sender still has to do;
+    `effects`, `receipts` and `history` count by operation key, `arrivals` and `attempts` (as the sender recorded them) in all;
+    `unfinished` says what the sender still has to do, `ended` how it gave an operation up, by key: a status word. `uncaused`
+    are sentences about what happened without a cause: out of its turn, after its deadline, with a result that nobody gave.
     `torn` and `damaged` name files with a torn tail and with lines that are not what was written. `told` is the whole in words.
     `contents`, by relative path, and `tables` are what the digest is made of.
     """
@@ -39,7 +41,10 @@ class State:
     receipts: Mapping[str, int]
     history: Mapping[str, int]
     arrivals: int
+    attempts: int
     unfinished: tuple[str, ...]
+    ended: Mapping[str, str]
+    uncaused: tuple[str, ...]
     torn: tuple[str, ...]
     damaged: tuple[str, ...]
     told: str

@@ -32,8 +32,10 @@ ROLE = exact({
     "owns": array(NAME), "stoppable": FLAG,
 })  # fmt: skip
 SUBJECT = exact({
-    "name": matching(SUBJECT_NAME), "roles": array(ROLE), "operations": array(NAME),
-    "allowed": exact({name: COUNT for name in ("least", "most", "each_fault", "each_copy")}),
+    "name": matching(SUBJECT_NAME), "roles": array(ROLE), "operations": array(NAME), "may_idle": FLAG,
+    "allowed": exact({
+        **{name: COUNT for name in ("least", "most", "each_fault", "each_copy")}, "may_end": array(one_of(*STATUSES)),
+    }),
     "unfinished": or_null(array(one_of(*STATUSES))), "round_seconds": POSITIVE, "pause_seconds": POSITIVE,
 })  # fmt: skip
 PLAN = exact({

@@ -13,7 +13,7 @@ from scenarios.explore.state import State
 from scenarios.explore.verdicts import DUPLICATE, HELD, KINDS, LOST, PHANTOM, STUCK, UNKNOWN, VIOLATED, Verdict, judge
 from tests.explore.ground import KEYED, UNKEYED
 
-CLEAN = State("", {"first": 1}, {"first": 1}, {"first": 1}, 1, (), (), (), "")
+CLEAN = State("", {"first": 1}, {"first": 1}, {"first": 1}, 1, 1, (), {}, (), (), (), "")
 DIED = Death("dispatcher", "send.before")
 few_counts = st.dictionaries(st.sampled_from(("first", "second", "")), st.integers(1, 3))
 states = st.builds(
@@ -23,7 +23,10 @@ states = st.builds(
     few_counts,
     few_counts,
     st.integers(0, 3),
+    st.just(3),
     st.sampled_from(((), ("first has no receipt",))),
+    st.just({}),
+    st.just(()),
     st.just(()),
     st.sampled_from(((), ("effects.jsonl",))),
     st.just(""),
