@@ -17,7 +17,7 @@ from audit.archive import Report, document
 from audit.campaign_kept import Folder
 from audit.campaign_play import Setting
 from audit.campaign_state import States
-from audit.campaign_words import HELD, KEEP_ALL, VIOLATED, declared
+from audit.campaign_words import HELD, KEEP_ALL, SUBJECTS, VIOLATED, declared
 from audit.campaign_words import UNKNOWN as IN_DOUBT
 from audit.files import Tree, Unreadable
 from audit.findings import FAIL, PASS, UNKNOWN, Findings, show
@@ -223,7 +223,8 @@ def _shaped(manifest: dict[str, Any], note: Note) -> bool:
             for at, each in enumerate(manifest["derived"])
             for points in each["points"]
         ]
-    if manifest["declared"] != declared():
+    known = all(each["subject"] in SUBJECTS for each in manifest["derived"]) if all(good) else True
+    if manifest["declared"] != (declared() if known else sorted({*manifest["declared"], *declared()})):
         strange = sorted({*manifest["declared"]} ^ {*declared()})
         note("declared", f"are other points than the audit's own table has, or in another order: {show(strange)}")
     return all(good) and holds(manifest["totals"], TOTALS, note, "totals")

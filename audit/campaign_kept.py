@@ -76,6 +76,10 @@ def derive(
     modules = {record["command"][2] for record in records if len(record["command"]) > 2}
     if case.subject.database:
         folder.expected.add(END)
+    if not case.subject.known:
+        folder.expected |= {
+            name for name in folder.names if name.partition("/")[0] not in ("left", "points", "relay", "exports")
+        }
     if "outbox.dispatcher" in modules:
         folder.expected.add(LOCK)
         if tree.sizes.get(folder.path + LOCK):
@@ -205,7 +209,7 @@ def _points(states: States, folder: Folder, played: tuple[Case, int], note: Note
             points = [POINTS.get(point, point) for point in data.decode("ascii", "replace").split("\n")[:-1]]
             listed[role["process"]] = points
             for point in points:
-                if point not in POINTS:
+                if point not in POINTS and case.subject.known:
                     note(name, f"has {show(point)}, which is no point")
         found.append(listed)
     return found

@@ -104,7 +104,7 @@ def _allowed(line: dict[str, Any], case: Case, note: Note, place: str) -> None:
     if not promised * least <= counts["effects"] <= promised * case.most:
         said = f"are {counts['effects']}, but {promised * least} to {promised * case.most} are allowed, and the case held"
         note(f"{place} counts.effects", said)
-    if counts["history"] < promised:
+    if counts["history"] < promised and case.subject.known:
         note(f"{place} counts.history", f"are {counts['history']}, fewer than the {promised} operations of a case that held")
     if counts["arrivals"] < counts["effects"]:
         note(f"{place} counts.arrivals", f"are {counts['arrivals']}, fewer than the {counts['effects']} effects")

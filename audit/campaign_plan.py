@@ -83,6 +83,11 @@ class Subject:
         self.database = data["unfinished"] is not None
         self.roles = roles
 
+    @property
+    def known(self) -> bool:
+        """Whether the audit knows it. The programs of others may leave what no program of the study leaves."""
+        return self.name in SUBJECTS
+
     def owner(self, point: str) -> str | None:
         """The process that need not be named before a point."""
         for role in self.roles:
