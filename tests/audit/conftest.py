@@ -11,6 +11,8 @@ import pytest
 
 import audit.expectations
 from audit.archive import Report, audit_archive
+from audit.expectations import POSTGRES
+from scenarios.engine import postgres
 from tests.audit import forge, held_books
 from tests.audit.catalogue import catalogue
 from tests.audit.play import study
@@ -73,6 +75,14 @@ def whole(frozen: Path, tmp_path_factory: pytest.TempPathFactory) -> Whole:
 def booked(frozen: Path, tmp_path_factory: pytest.TempPathFactory) -> held_books.Study:
     """Some scenarios of the dispatch outbox, run once, for the tests of the audit's own books."""
     return held_books.run(frozen, tmp_path_factory.mktemp("books") / "study")
+
+
+@pytest.fixture(scope="session")
+def booked_on_postgres(frozen: Path, tmp_path_factory: pytest.TempPathFactory) -> held_books.Study:
+    """Others of its scenarios, run once on a private PostgreSQL server."""
+    if postgres.programs() is None:
+        pytest.skip(postgres.MISSING)
+    return held_books.run(frozen, tmp_path_factory.mktemp("books") / "study", POSTGRES)
 
 
 @pytest.fixture(scope="session")
