@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +14,8 @@ from scenarios.engine import postgres
 from tests.audit import forge, held_books
 from tests.audit.catalogue import catalogue
 from tests.audit.play import study
-from tests.audit.real import Whole, freeze
+from tests.audit.real import Whole
+from tests.whole import whole_run
 
 PINS = dict(audit.expectations.PROTOCOLS)
 Audit = Callable[[Path], Report]
@@ -57,18 +56,14 @@ def run(tmp_path: Path, archive: forge.Archive) -> Path:
 
 @pytest.fixture(scope="session")
 def frozen(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sources as they are now: whoever edits the checkout while the tests run does not disturb them."""
-    return freeze(tmp_path_factory.mktemp("frozen"))
+    """The sources as they were when the tests began: whoever edits the checkout meanwhile does not disturb them."""
+    return whole_run(tmp_path_factory).root
 
 
 @pytest.fixture(scope="session")
-def whole(frozen: Path, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
     """The whole study, run once by run.py of this checkout."""
-    out = tmp_path_factory.mktemp("real") / "study"
-    command = [sys.executable, str(frozen / "run.py"), "--out", str(out)]
-    done = subprocess.run(command, cwd=frozen, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return Whole(out)
+    return Whole(whole_run(tmp_path_factory).out)
 
 
 @pytest.fixture(scope="session")
