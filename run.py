@@ -75,6 +75,7 @@ def list_scenarios(arguments: argparse.Namespace) -> int:
     for scenario in SCENARIOS:
         counts = "  ".join(f"{name} {value}" for name, value in asdict(scenario.expected).items())
         mark = "  (counterexample)" if scenario.counterexample else ""
+        mark += f"  [--store {scenario.store}]" if scenario.store else ""
         print(f"{scenario.path:<32} {scenario.shows}{mark}\n{'':<32} {counts}")
     return 0
 

@@ -12,6 +12,7 @@ import os
 from audit import (
     checkpoints,
     dispatch,
+    given_up,
     inquiries,
     inventory,
     lanes,
@@ -103,13 +104,16 @@ def audit_archive(path: str, root: str | Checkout, keep: bool = False) -> Report
     kept: Kept | None = None
     if manifest is not None and protocol.well_formed(manifest, findings.about(MANIFEST)):
         catalogue = len(protocol.runnable(manifest))
-        cases = _cases(manifest, recorded, tree, findings)
+        later = Findings()
+        cases = _cases(manifest, recorded, tree, findings, later)
         if any(case.exporting for case in cases):
             from audit import databases  # noqa: PLC0415 (needed by one section, so not at every start)
 
             databases.check(cases, manifest["selection"]["store"], findings.about(PROCESSES))
         for case in cases:
-            _scenario(case)
+            _scenario(case, manifest["selection"]["store"])
+        for each in later.items:
+            findings.add(each.subject, each.place, each.sentence)
         totals = _totals(cases)
         if claimed is not None:
             results.check(claimed, cases, totals, findings.about(RESULTS))
@@ -152,13 +156,15 @@ def document(tree: Tree, name: str) -> dict[str, Any] | None:
     return document
 
 
-def _cases(manifest: dict[str, Any], recorded: dict[str, Any] | None, tree: Tree, findings: Findings) -> list[Case]:
-    """The selected scenarios, each with its own process records."""
+def _cases(
+    manifest: dict[str, Any], recorded: dict[str, Any] | None, tree: Tree, findings: Findings, later: Findings
+) -> list[Case]:
+    """The selected scenarios, each with its own process records; `later` takes what follows from what the scenarios tell."""
     note = findings.about(PROCESSES)
     plans = protocol.selected(manifest, findings.about(MANIFEST))
     records: list[dict[str, Any]] = []
     if recorded is not None and holds(recorded, DOCUMENT, note, ""):
-        records = processes.readable(recorded, note)
+        records = processes.readable(recorded, note, later.about(PROCESSES))
     names = [f"{plan['section']}/{plan['name']}" for plan, _ in plans]
     processes.hold_order(records, [plan for plan, _ in plans], note)
     lanes.check(records, manifest["run"], note)
@@ -168,8 +174,8 @@ def _cases(manifest: dict[str, Any], recorded: dict[str, Any] | None, tree: Tree
     return [Case(*planned, by_scenario[name], tree) for planned, name in zip(plans, names, strict=True)]
 
 
-def _scenario(case: Case) -> None:
-    """Every check of one scenario."""
+def _scenario(case: Case, store: str) -> None:
+    """Every check of one scenario, which was run on this store."""
     case.first.begin()
     gather(case)
     processes.check(case)
@@ -185,7 +191,7 @@ def _scenario(case: Case) -> None:
         from audit import books, exports  # noqa: PLC0415 (needed by one section, so not at every start)
 
         exports.gather(case)
-        books.hold(case, case.exports)
+        books.hold(case, case.exports, store)
     traffic = requests.gather(case)
     dispatch.check(case, traffic)
     if case.having(RELAY):
@@ -204,6 +210,7 @@ def _scenario(case: Case) -> None:
     checkpoints.check(case, traffic)
     _counts(case)
     case.first.tell()
+    given_up.tell(case)
     case.close()
 
 

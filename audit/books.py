@@ -24,8 +24,8 @@ NAMES = {"dispatch_outbox": "row", "status_transitions": "transition", "admin_ev
 """The tables of an export, and what one of their items is called."""
 
 
-def hold(case: Case, exports: dict[str, dict[str, Any]]) -> None:
-    """Hold the scenario's exports, by their names, and what its processes printed.
+def hold(case: Case, exports: dict[str, dict[str, Any]], store: str) -> None:
+    """Hold the scenario's exports, by their names, and what its processes printed; they worked on this store.
 
     An export has every member of its kind; one that has not was told of where it was read, and is left out here.
     Every arrival that a scan sent gets the steps between which that scan ran, for the checks of the receivers.
@@ -34,7 +34,7 @@ def hold(case: Case, exports: dict[str, dict[str, Any]]) -> None:
     for number, step in made:
         if step["name"] in exports:
             books_checks.check(case, exports[step["name"]], _place(case, step), step, case.first.at(number))
-    play = Play(case)
+    play = Play(case, store)
     play.run()
     for process, ran in play.processes:
         if ran is not None and process.code is not None:

@@ -1,7 +1,8 @@
 """Producers of dispatches: `enqueue` and `revive`, followed word for word.
 
 A row and its first transition are written together. Under a deduplication key that a row has already nothing is written, and
-the id of that row is the answer. The payload is the text that every attempt will send; it is made here and never again.
+the id of that row is the answer, also where another producer commits it between the look for the key and the insert. The
+payload is the text that every attempt will send; it is made here and never again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from audit.books_play import Process
-    from audit.books_tables import Program, Row, Tables
+    from audit.books_tables import Program, Row, Transaction
 
 ACTOR = "enqueue_dispatch"
 ENVELOPE = "outbox.dispatch.signal.DispatchSignal"
@@ -158,17 +159,16 @@ def host_of(rest: str) -> str:
 def _written(process: Process, row: Row) -> Program[str]:
     """The id under which the dispatch is in the tables afterwards."""
 
-    def work(tables: Tables) -> Program[str]:
-        key = row["dedup_key"]
-        known = [each["id"] for each in tables.rows.values() if key is not None and each["dedup_key"] == key]
-        if known:
-            return str(known[0])
-        if row["id"] in tables.rows or (row["expires_at"] is not None and row["expires_at"] <= row["created_at"]):
-            raise BadInput
-        if row["lane"] is not None:
-            places = [each["lane_position"] for each in tables.rows.values() if each["lane"] == row["lane"]]
-            row["lane_position"] = max(places, default=0) + 1
-        tables.rows[row["id"]] = row
+    def work(tables: Transaction) -> Program[str]:
+        while True:
+            known = _known(tables, row["dedup_key"])
+            if known is not None:
+                return known
+            if row["dedup_key"] is not None:
+                yield "dispatch.enqueue.looked"
+            if (yield from _inserted(tables, row)):
+                break
+            tables.look()  # another producer committed the key meanwhile
         summary = f"enqueued kind={row['kind']}"
         tables.record(row["id"], None, PENDING, reason=ENQUEUED, actor=ACTOR, summary=summary, at=row["created_at"])
         yield "dispatch.enqueue.written"
@@ -178,3 +178,19 @@ def _written(process: Process, row: Row) -> Program[str]:
     identity = yield from process.database.write(process, work)
     yield "dispatch.enqueue.committed"
     return identity
+
+
+def _known(tables: Transaction, key: str | None) -> str | None:
+    """The id of the row that has the key already."""
+    return next((each["id"] for each in tables.rows.values() if key is not None and each["dedup_key"] == key), None)
+
+
+def _inserted(tables: Transaction, row: Row) -> Program[bool]:
+    """Write the row; False where its key was taken since it was looked for."""
+    if row["expires_at"] is not None and row["expires_at"] <= row["created_at"]:
+        raise BadInput
+    if row["lane"] is not None:
+        yield from tables.lock(f"lane {row['lane']}")
+        places = [each["lane_position"] for each in tables.rows.values() if each["lane"] == row["lane"]]
+        row["lane_position"] = max(places, default=0) + 1
+    return (yield from tables.insert(row))

@@ -1,7 +1,7 @@
 """Consumers and operators: `ack`, `retry` and `purge` of `python -m outbox.dispatch`, followed edge by edge.
 
 Each reads the row, is refused where the graph has no edge for it, and changes the row in one transaction if it is still as it
-was read. Where it is not, the exit code is 1 and nothing is printed on standard output.
+was read, once nobody else has it locked. Where it is not, the exit code is 1 and nothing is printed on standard output.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from audit.findings import show
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from audit.books_play import Process
-    from audit.books_tables import Program, Row, Tables
+    from audit.books_tables import Program, Row, Transaction
 
 CHANGED_MEANWHILE = 1
 OPTIONS = ("--db", "--now")
@@ -65,7 +65,8 @@ def _change(process: Process, row: Row, act: Act, at: float, command: str, words
         raise BadInput
     guard = seen(row)
 
-    def work(tables: Tables) -> Program[bool]:
+    def work(tables: Transaction) -> Program[bool]:
+        yield from tables.lock(row["id"])
         now = tables.rows.get(row["id"])
         if now is None or seen(now) != guard:
             return False
@@ -88,12 +89,13 @@ def seen(row: Row) -> tuple[str, int, int]:
 
 
 def _purge(process: Process, identity: str, at: float, *, remove_history: bool) -> Program[int]:
-    def work(tables: Tables) -> Program[bool]:
+    def work(tables: Transaction) -> Program[bool]:
+        yield from tables.lock(identity)
         row = tables.rows.pop(identity, None)
         if row is None:
             return False
         if remove_history:
-            tables.moves = [move for move in tables.moves if move["entity_id"] != identity]
+            tables.forget(identity)
         details = {**{name: row[name] for name in KEPT}, "history": "removed" if remove_history else "kept"}
         tables.events.append(
             {

@@ -15,6 +15,7 @@ from audit.books_sends import Lost, Servers
 from audit.books_tables import BadInput, Database, Refused
 from audit.books_text import Unknown
 from audit.case import HALTED, RECEIVER
+from audit.expectations import POSTGRES
 from audit.findings import show
 from audit.shapes import number_in
 
@@ -133,9 +134,9 @@ def _program(process: Process) -> Program[int]:
 class Play:
     """A scenario, step by step: `documents` by the number of their export step, `processes` with their recorded selves."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, store: str) -> None:
         self.case = case
-        self.database = Database()
+        self.database = Database(shared=store == POSTGRES)
         self.servers = Servers(case)
         self.files: dict[str, str] = {}
         self.documents: dict[int, dict[str, Any]] = {}

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from audit.books_play import Process
     from audit.books_sends import Result
-    from audit.books_tables import Program, Row, Tables
+    from audit.books_tables import Program, Row, Transaction
     from audit.books_turn import Finished, Moved
 
 
@@ -54,29 +54,28 @@ class RecordedBooks:
     def _set(self, identity: str, values: Row) -> Program[None]:
         """One statement in a transaction of its own, guarded by nothing."""
 
-        def work(tables: Tables) -> Program[None]:
+        def work(tables: Transaction) -> Program[None]:
+            yield from tables.lock(identity)
             if identity in tables.rows:
                 tables.rows[identity].update(values, updated_at=self._began_at)
-            return
-            yield
 
         yield from self._process.database.write(self._process, work)
 
     def _ended(self, claim: Claim, moved: Moved, patch: Row) -> Program[bool]:
         """Whether the row was `delivering`, whosever claim that was, and is what the result asks for now."""
 
-        def work(tables: Tables) -> Program[bool]:
+        def work(tables: Transaction) -> Program[bool]:
+            yield from tables.lock(claim.id)
             row = tables.rows.get(claim.id)
             if row is None or row["status"] != DELIVERING:
                 return False
             self._move(tables, claim.id, moved.status, moved.reason, moved.summary, claim.attempt, patch)
             return True
-            yield
 
         return (yield from self._process.database.write(self._process, work))
 
     def _move(  # noqa: PLR0917 (a transition has so many members)
-        self, tables: Tables, identity: str, status: str, reason: str, summary: str, attempt: int, patch: Row
+        self, tables: Transaction, identity: str, status: str, reason: str, summary: str, attempt: int, patch: Row
     ) -> None:
         at, metadata = self._began_at, {"attempt": attempt}
         tables.change(identity, status, reason, actor=ACTOR, summary=summary, at=at, metadata=metadata, patch=patch)
@@ -90,7 +89,8 @@ class RecordedBooks:
         found = dict(min(due, key=lambda row: (row["next_attempt_at"], row["id"])))
         turn.selected = True
 
-        def work(tables: Tables) -> Program[None]:
+        def work(tables: Transaction) -> Program[None]:
+            yield from tables.lock(found["id"])
             row = tables.rows.get(found["id"])
             if row is None or (row["status"], row["attempt"]) != (found["status"], found["attempt"]):
                 return
@@ -104,7 +104,5 @@ class RecordedBooks:
             summary = f"attempt {attempt} of {found['max_attempts']}"
             self._move(tables, found["id"], DELIVERING, ATTEMPT, summary, attempt, patch)
             turn.claim = Claim(row, at)
-            return
-            yield
 
         yield from self._process.database.write(self._process, work)

@@ -1,8 +1,9 @@
 """One scan of a dispatch outbox, followed turn by turn: claim what is due, send it, write what came of it.
 
 A scan of the study has one send at a time. Each turn at the books writes the outcome that has come in and claims the next row,
-in one transaction; between two turns the claim is sent (`books_sends`). Where the database refuses, nothing more is claimed,
-and the outcome in hand is tried once more. The books as recorded are another implementation of a turn (`books_recorded`).
+in one transaction; between two turns the claim is sent (`books_sends`). An outcome waits for whoever has its row locked, a
+claim passes over such rows. Where the database refuses, nothing more is claimed, and the outcome in hand is tried once more.
+The books as recorded are another implementation of a turn (`books_recorded`).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from audit.books_play import Process
     from audit.books_sends import Result
-    from audit.books_tables import Program, Row, Tables
+    from audit.books_tables import Program, Row, Transaction
     from audit.books_turn import Finished
 
 RECORDED = "recorded"
@@ -114,12 +115,14 @@ class GuardedBooks:
     def turn(self, finished: Finished | None, *, room: bool) -> Program[Turn]:
         """Write the outcome, and claim where there is room."""
 
-        def work(tables: Tables) -> Program[Turn]:
+        def work(tables: Transaction) -> Program[Turn]:
             turn, at = Turn(), self._clock()
             if finished is not None:
+                yield from tables.lock(finished[0].id)
                 _settle(tables, *finished, at, turn)
                 yield "dispatch.outcome.written"
             if room:
+                tables.look()
                 _claim(tables, self._began_at, at, turn)
                 yield "dispatch.claim.written"
             return turn
@@ -127,7 +130,7 @@ class GuardedBooks:
         return (yield from self._process.database.write(self._process, work))
 
 
-def _settle(tables: Tables, claim: Claim, result: Result, at: float, turn: Turn) -> None:
+def _settle(tables: Transaction, claim: Claim, result: Result, at: float, turn: Turn) -> None:
     row = tables.rows.get(claim.id)
     if row is None or (row["status"], row["attempt"], row["claim_number"]) != (DELIVERING, claim.attempt, claim.number):
         turn.counts.append("superseded")
@@ -145,15 +148,17 @@ def _settle(tables: Tables, claim: Claim, result: Result, at: float, turn: Turn)
     turn.counts.extend(moved.counts)
 
 
-def _claim(tables: Tables, due_until: float, at: float, turn: Turn) -> None:
-    """Take the first row that is due: what a dead claimant left before what is pending."""
+def _claim(tables: Transaction, due_until: float, at: float, turn: Turn) -> None:
+    """Take the first row that is due and that nobody has locked: what a dead claimant left before what is pending."""
     due = [row for row in tables.rows.values() if row["next_attempt_at"] <= due_until and _is_first(tables, row)]
+    due = [row for row in due if tables.is_free(row["id"])]
     due.sort(key=lambda row: row["next_attempt_at"])
     row = next((row for status in (DELIVERING, PENDING) for row in due if row["status"] == status), None)
     if row is None:
         return
     turn.selected = True
     identity = row["id"]
+    tables.mine[identity] = None
     if row["expires_at"] is not None and row["expires_at"] <= at:
         tables.change(identity, EXPIRED, DEADLINE, actor=ACTOR, summary=f"expired at {row['expires_at']}", at=at)
         turn.counts.append("expired")
@@ -172,7 +177,7 @@ def _claim(tables: Tables, due_until: float, at: float, turn: Turn) -> None:
         turn.claim = Claim(row, at)
 
 
-def _is_first(tables: Tables, row: Row) -> bool:
+def _is_first(tables: Transaction, row: Row) -> bool:
     """Whether no earlier row of its lane is unfinished."""
     if row["lane"] is None:
         return True

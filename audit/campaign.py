@@ -209,7 +209,7 @@ def audit_campaign(path: str, checkout: Checkout, keep: bool = False) -> Report:
                 _totals(campaign, note)
             inventory.check_files(tree, manifest["files"], campaign.expected, findings)
         inventory.check_sources(checkout, manifest["sources"], findings)
-        hold_run(manifest["run"], note)
+        hold_run(manifest["run"], plan["store"], note)
     return _report(path, campaign, unknown, findings, keep)
 
 

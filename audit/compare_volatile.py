@@ -7,7 +7,7 @@ and the manifest's `run`.
 from __future__ import annotations
 
 from audit.processes import PROCESS, RESOURCES
-from audit.protocol import RUN
+from audit.protocol import RUN, SERVER
 from audit.shapes import holds
 from audit.volatile import VOLATILE
 
@@ -49,5 +49,5 @@ def run(sides: Sides, manifests: list[dict[str, Any]]) -> None:
         def note(place: str, sentence: str, side: int = side) -> None:
             sides.add(MANIFEST, place, f"{sentence} (in {sides.name(side)})")
 
-        if "run" in manifest:
-            holds(manifest["run"], RUN, note, "run")
+        if "run" in manifest and holds(manifest["run"], RUN, note, "run") and manifest["run"]["postgres"] is not None:
+            holds(manifest["run"]["postgres"], SERVER, note, "run.postgres")

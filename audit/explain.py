@@ -13,7 +13,7 @@ from audit.expectations.words import ROWS, STATUSES
 from audit.exports import LAST
 from audit.findings import FAIL, UNKNOWN, plain
 from audit.promises import broken
-from audit.protocol import RUN, SQLITE
+from audit.protocol import RUN, SERVER, SQLITE
 from audit.shapes import holds
 
 TYPE_CHECKING = False
@@ -152,10 +152,13 @@ def _held(kept: Kept) -> str:
 
 def _run(run: dict[str, Any]) -> str:
     """What the manifest tells of the run, as far as it is in its form."""
-    if not holds(run, RUN, lambda place, sentence: None, "") or not holds(run["sqlite"], SQLITE, lambda *said: None, ""):
+    unsaid = lambda *said: None  # noqa: E731
+    if not holds(run, RUN, unsaid, "") or not holds(run["sqlite"], SQLITE, unsaid, ""):
         return "Its manifest does not say in the contract's form how it was made."
     packages = ", ".join(f"{name} {version}" for name, version in run["packages"].items())
     database = f"SQLite {run['sqlite']['version']} of {run['sqlite']['package']}"
+    if holds(run["postgres"], SERVER, unsaid, ""):
+        database += f", PostgreSQL {run['postgres']['version']}"
     place = f"{run['platform']} (files on {run['file_system'] or 'an unknown file system'})"
     commit = f"at commit {run['commit']}" if run["commit"] else "outside a repository, so that no commit is known"
     told = f"By its manifest it was made with {run['implementation']} {run['python']}, {database} and {packages}, on {place}, "

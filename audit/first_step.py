@@ -40,6 +40,10 @@ class FirstStep:
         """What is noted from now on is of this scenario."""
         self._since = len(self._findings.items)
 
+    def lead(self, place: str, sentence: str) -> None:
+        """Tell something before all that was found in the scenario so far, the first illegal step among it."""
+        self._findings.lead(self._since, self._findings.add(self.name, place, sentence))
+
     def tell(self) -> None:
         """Put the first illegal step before everything else that was found in the scenario."""
         if self.finding is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from audit.case import HALTED, label
 from audit.findings import show
+from audit.given_up import was_ended
 from audit.shapes import (
     ANYTHING,
     COUNT,
@@ -51,8 +52,11 @@ PROCESS: Shape = {
 }  # fmt: skip
 
 
-def readable(document: dict[str, Any], note: Note) -> list[dict[str, Any]]:
-    """The records that have the contract's shape; the others are noted and left out."""
+def readable(document: dict[str, Any], note: Note, later: Note) -> list[dict[str, Any]]:
+    """The records that have the contract's shape; the others are noted and left out.
+
+    Of a process that the harness ended nobody knows how it should have ended: that is noted `later`, behind why it was.
+    """
     good = []
     for number, record in enumerate(document["processes"]):
         place = f"processes[{number}]"
@@ -75,7 +79,7 @@ def readable(document: dict[str, Any], note: Note) -> list[dict[str, Any]]:
         expected = record["expected_exit"]
         if (expected["code"] is None) == (expected["signal"] is None):
             said = f"has code {expected['code']} and signal {show(expected['signal'])}, expected exactly one of them"
-            note(f"{place}.expected_exit", said)
+            (later if was_ended(record) else note)(f"{place}.expected_exit", said)
         good.append(record)
     return good
 

@@ -9,7 +9,7 @@ that were run, with what the table expects of them.
 from __future__ import annotations
 
 from audit.checkpoints import say
-from audit.expectations import ONLY_ON, PROTOCOLS, STORES, expected_in
+from audit.expectations import ONLY_ON, POSTGRES, PROTOCOLS, STORES, expected_in
 from audit.expectations.words import COUNTED, ROWS
 from audit.findings import show
 from audit.hashing import digest
@@ -77,10 +77,11 @@ SELECTION: Shape = {"scenarios": list_of(TEXT), "store": STORE, "complete": FLAG
 RUN: Shape = {
     "spawn": one_of("fork", "exec"), "jobs": POSITIVE, "started_at": MOMENT, "wall_seconds": NUMBER, "cores": POSITIVE,
     "python": NAME, "implementation": NAME, "platform": NAME, "file_system": optional(NAME), "packages": map_of(NAME),
-    "sqlite": OBJECT,
-    "commit": optional(COMMIT), "clean": optional(FLAG),
+    "sqlite": OBJECT, "postgres": optional(OBJECT), "commit": optional(COMMIT), "clean": optional(FLAG),
 }  # fmt: skip
 SQLITE: Shape = {"package": NAME, "version": NAME, "journal_mode": one_of("wal", "truncate")}
+SERVER: Shape = {"version": NAME, "fsync": exactly("on"), "synchronous_commit": exactly("on")}
+"""What a run on PostgreSQL says of its server: one that does not write through would not show what a commit is worth."""
 PLAN: Shape = {
     "section": NAME, "name": NAME, "shows": NAME, "look_at": NAME, "counterexample": FLAG, "store": optional(STORE),
     "steps": LIST, "expected": OBJECT,
@@ -121,15 +122,19 @@ def well_formed(manifest: dict[str, Any], note: Note) -> bool:
         holds(manifest["protocol"], PROTOCOL, note, "protocol"),
         holds(manifest["selection"], SELECTION, note, "selection"),
     ]
-    hold_run(manifest["run"], note)
+    hold_run(manifest["run"], manifest["selection"].get("store"), note)
     return all(parts)
 
 
-def hold_run(run: dict[str, Any], note: Note) -> None:
+def hold_run(run: dict[str, Any], store: Any, note: Note) -> None:
     """Hold what the manifest says of the run: nothing follows from it, so it may be wrong in its members only."""
     if not holds(run, RUN, note, "run"):
         return
     holds(run["sqlite"], SQLITE, note, "run.sqlite")
+    if store == POSTGRES:
+        holds(run["postgres"], SERVER, note, "run.postgres")
+    elif run["postgres"] is not None:
+        note("run.postgres", f"is {show(run['postgres'])}, expected null: this run was on SQLite")
     if not run["packages"]:
         note("run.packages", "is empty, but the programs do not run without their dependencies")
     in_order(run["packages"], sorted(run["packages"]), note, "run.packages")

@@ -102,7 +102,10 @@ def _exports(entries: list[Any], case: Case, note: Note, place: str) -> None:
         if holds(entry["rows"], ROW_COUNTS, note, f"{where}.rows"):
             told, held = tuple(entry["rows"][name] for name in ROWS), case.rows.get(step["name"])
             if told != held:
-                note(f"{where}.rows", f"is {show(told)}, but the export holds {show(held)}")
+                from audit.exports import say as in_words  # noqa: PLC0415 (needed by one section, so not at every start)
+
+                words = "cannot be read" if held is None else f"holds {in_words(held)}"
+                note(f"{where}.rows", f"is {in_words(told)}, but the export {words}")
 
 
 def _counts(claimed: Any, derived: tuple[int, int, int, int], note: Note, place: str) -> None:

@@ -12,20 +12,25 @@ if TYPE_CHECKING:
     from audit.expectations.words import Expectation
 
 PROTOCOLS: dict[int, str] = {
-    3: "2a3417686bd762082809172c682d8a48c197121910016e0cd06bbf384e791355",
+    3: "369d0a992dc626fa11649583bf6f6bf191804f1486dfb58d3e9f429c14554f9a",
 }
 SECTIONS = ("ledger", "delivery", "history", "identity", "unknown", "wire", "dispatch", "points")
-STORES = ("sqlite", "postgres")
+SQLITE, POSTGRES = "sqlite", "postgres"
+STORES = (SQLITE, POSTGRES)
 """The databases on which a study can be run."""
 ONLY_ON: dict[str, str] = {
-    "dispatch/server_dies_in_claim": "postgres",
-    "dispatch/server_dies_after_claim": "postgres",
-    "dispatch/server_dies_in_outcome": "postgres",
-    "dispatch/disk_full_at_enqueue": "sqlite",
-    "dispatch/disk_full_at_claim": "sqlite",
-    "dispatch/disk_full_at_outcome": "sqlite",
+    "dispatch/key_is_taken_meanwhile": POSTGRES,
+    "dispatch/scan_meets_an_open_claim": POSTGRES,
+    "dispatch/ack_meets_an_open_outcome": POSTGRES,
+    "dispatch/server_dies_in_claim": POSTGRES,
+    "dispatch/server_dies_after_claim": POSTGRES,
+    "dispatch/server_dies_in_outcome": POSTGRES,
+    "dispatch/disk_full_at_enqueue": SQLITE,
+    "dispatch/disk_full_at_claim": SQLITE,
+    "dispatch/disk_full_at_outcome": SQLITE,
 }
-"""Scenarios that one database alone can run: a server that is killed, a file that cannot grow. All others run on any."""
+"""Scenarios that one database alone can run: two writers at a time, a server that is killed, a file that cannot grow. All
+others run on any."""
 
 
 def expected_in(section: str) -> dict[str, Expectation]:

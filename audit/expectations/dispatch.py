@@ -43,6 +43,10 @@ PRODUCED = (
         exports={"end": rows(delivered=2, attempts=2)},
     ),
     _produced(
+        "key_is_taken_meanwhile",
+        enqueued(pause="dispatch.enqueue.looked#1"), enqueued(name="other_producer"), scan(),
+    ),
+    _produced(
         "producers_race_for_a_key",
         enqueued(name="other_producer", pause="dispatch.enqueue.before#1"),
         enqueued(pause="dispatch.enqueue.written#1"), scan(),
@@ -67,6 +71,18 @@ CLAIMS = (
         (1, 1, 3, 1),
         [receiver(), enqueued(), scan(pause="dispatch.claim.before#1"), scan(name="other_scheduler", pause=CLAIMED)],
         exports={"end": ONCE},
+    ),
+    Expectation(
+        "scan_meets_an_open_claim",
+        (1, 1, 3, 1),
+        [receiver(), enqueued(), scan(pause="dispatch.claim.written#1"), scan(name="other_scheduler")],
+        exports={"end": ONCE},
+    ),
+    Expectation(
+        "recovered_first",
+        (2, 2, 7, 2),
+        [receiver(), enqueued(), scan(halted=CLAIMED), enqueued(2), scan(2)],
+        exports={"end": rows(delivered=2, attempts=3)},
     ),
     Expectation(
         "claim_then_death",
@@ -122,10 +138,10 @@ SCHEDULE = (
         },
     ),
     Expectation(
-        "unfinished_last_attempt",
-        (1, 0, 3, 1),
-        [receiver(), enqueued(), scan(halted=AFTER_SEND), scan(2)],
-        exports={"end": rows(dead_letter=1, attempts=1)},
+        "late_rows_of_a_slow_scan",
+        (0, 0, 5, 1),
+        [receiver(), enqueued(), enqueued(2), scan(pause=AFTER_SEND)],
+        exports={"end": rows(pending=1, expired=1, attempts=1)},
     ),
 )
 REVIVAL = (

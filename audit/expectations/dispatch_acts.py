@@ -54,6 +54,18 @@ ACKNOWLEDGED = (
         consumer(2),
     ),
     Expectation(
+        "ack_meets_an_open_outcome",
+        (1, 1, 4, 1),
+        [
+            receiver(),
+            enqueued(),
+            scan(pause="dispatch.outcome.written#1"),
+            consumer(code=CHANGED_MEANWHILE, pause="dispatch.ack.before#1"),
+            consumer(2),
+        ],
+        exports={"end": ACKED},
+    ),
+    Expectation(
         "ack_before_dead_letter",
         (1, 0, 3, 1),
         [receiver(), enqueued(), scan(pause=AFTER_SEND), consumer()],
@@ -86,6 +98,12 @@ OPERATED = (
         (1, 1, 6, 1),
         [enqueued(), scan(), operator(), receiver(), scan(2)],
         exports={"after_the_act": WAITING, "end": rows(delivered=1, attempts=2)},
+    ),
+    Expectation(
+        "forced_retry_of_an_expired",
+        (1, 1, 5, 1),
+        [enqueued(), scan(), operator(), receiver(), scan(2)],
+        exports={"end": rows(delivered=1, attempts=1)},
     ),
     Expectation(
         "forced_retry_refused",

@@ -1,7 +1,8 @@
 """What must come of the books as recorded, each a counterexample, and of the same steps with the books as mended.
 
 Recorded, a death between the error and the status leaves an error that no transition tells of (`stale`), one between status and
-due time a row that is due too early; a slow scan's late row is claimed twice, and a late failure ends a newer claim.
+due time a row that is due too early; a slow scan's late row is claimed twice, a late failure ends a newer claim, and an attempt
+more is made than was allowed.
 """
 
 from __future__ import annotations
@@ -36,6 +37,16 @@ def _late_finaliser(name: str, counts: Counts, end: Rows) -> Expectation:
         name,
         counts,
         [enqueued(), zombie(AFTER_SEND), receiver(), scan(pause=AFTER_SEND), scan(2)],
+        counterexample=name.startswith("recorded_"),
+        exports={"end": end},
+    )
+
+
+def _last_attempt(name: str, counts: Counts, end: Rows) -> Expectation:
+    return Expectation(
+        name,
+        counts,
+        [receiver(), enqueued(), scan(halted=AFTER_SEND), scan(2)],
         counterexample=name.startswith("recorded_"),
         exports={"end": end},
     )
@@ -78,4 +89,6 @@ SCENARIOS = (
     ),
     _late_finaliser("recorded_late_finaliser", (2, 1, 6, 2), rows(delivered=1, attempts=3)),
     _late_finaliser("mended_late_finaliser", (1, 1, 4, 1), TWICE),
+    _last_attempt("recorded_last_attempt", (2, 1, 4, 2), TWICE),
+    _last_attempt("mended_last_attempt", (1, 0, 3, 1), rows(dead_letter=1, attempts=1)),
 )

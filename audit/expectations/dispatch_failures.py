@@ -64,6 +64,7 @@ def _acts(point: str, code_when_done: int) -> list[Expected]:
 STAGES = ("before", "written", "committed")
 POINTS = (
     _death("enqueue.before", ONE_SEND, ONCE, receiver(), enqueued(halted="dispatch.enqueue.before#1"), enqueued(2), scan()),
+    _death("enqueue.looked", ONE_SEND, ONCE, receiver(), enqueued(halted="dispatch.enqueue.looked#1"), enqueued(2), scan()),
     _scan_dies("claim.before", ONE_SEND, ONCE),
     _scan_dies("claim.written", ONE_SEND, ONCE),
     _scan_dies("send.before", (1, 1, 4, 1), TWICE),

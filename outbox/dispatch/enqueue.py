@@ -28,6 +28,7 @@ from outbox.dispatch.transitions import History, record
 ACTOR = "enqueue_dispatch"
 
 BEFORE = faults.declare("dispatch.enqueue.before", "nothing of a dispatch is in the database")
+LOOKED = faults.declare("dispatch.enqueue.looked", "the deduplication key was looked for and not found, nothing is written")
 WRITTEN = faults.declare("dispatch.enqueue.written", "the dispatch and its first transition are written, not committed")
 COMMITTED = faults.declare("dispatch.enqueue.committed", "the dispatch is committed, its producer does not know yet")
 
@@ -137,6 +138,7 @@ def _insert(connection: Connection, row: dict[str, Any]) -> str:
         existing: str | None = known.scalar_one_or_none()
         if existing is not None:
             return existing
+        faults.reach(LOOKED)
         if _written(connection, row):
             break
         # Another transaction committed the key between the two statements; it is there now, or was purged again.

@@ -185,7 +185,7 @@ def prepare(connection: Connection, name: str, *, create: bool) -> None:
             raise BadInput(f"{name} has the encoding {encoding!r}; create the database with ENCODING 'UTF8'")
     present = set(inspect(connection).get_table_names()) & set(metadata.tables)
     if schema_meta.name in present:
-        _check_version(connection, name)
+        _check_version(connection, name, present)
     elif present:
         raise BadInput(
             f"{name} has {', '.join(sorted(present))} but no schema version: it was not made by this program, or by a version "
@@ -198,7 +198,7 @@ def prepare(connection: Connection, name: str, *, create: bool) -> None:
         connection.execute(schema_meta.insert(), {"key": "schema_version", "value": str(SCHEMA_VERSION)})
 
 
-def _check_version(connection: Connection, name: str) -> None:
+def _check_version(connection: Connection, name: str, present: set[str]) -> None:
     found = connection.execute(select(schema_meta.c.value).where(schema_meta.c.key == "schema_version")).scalar_one_or_none()
     if found != str(SCHEMA_VERSION):
         older = found is not None and found.isascii() and found.isdigit() and int(found) < SCHEMA_VERSION
@@ -210,6 +210,6 @@ def _check_version(connection: Connection, name: str) -> None:
                 else "it is newer or unknown; use the program that made it"
             )
         )
-    missing = set(metadata.tables) - set(inspect(connection).get_table_names())
+    missing = set(metadata.tables) - present
     if missing:
         raise BadInput(f"{name} says schema version {found} but lacks {', '.join(sorted(missing))}: it is not whole")

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeVar
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -98,8 +98,7 @@ class StateDB:
         with translated(f"opening {self.name}"):
             self._engine = self._new_engine()
             try:
-                await self.write(lambda connection: schema.prepare(connection, self.name, create=self._create), "the tables")
-                await self._learn()
+                self._info = await self.write(self._prepare, "the tables")
             except DBAPIError as error:  # none of the kinds that are told apart: something in the address or in its options
                 await self._close()
                 raise BadInput(f"{self.name} cannot be used: {str(error.orig).strip()}") from error
@@ -185,11 +184,9 @@ class StateDB:
         if engine is not None:
             await engine.dispose()
 
-    async def _learn(self) -> None:
+    def _prepare(self, connection: Connection) -> StoreInfo:
+        """See to the tables, and learn what database this is."""
+        schema.prepare(connection, self.name, create=self._create)
         queries = ["SELECT sqlite_version()", "PRAGMA journal_mode"] if self.dialect == SQLITE else ["SHOW server_version"]
-
-        def work(connection: Connection) -> list[str]:
-            return [str(connection.execute(text(query)).scalar_one()) for query in queries]
-
-        version, *mode = await self.read(work, "its version")
-        self._info = StoreInfo(self.dialect, version, self._package, *mode)
+        version, *mode = (str(connection.exec_driver_sql(query).scalar_one()) for query in queries)
+        return StoreInfo(self.dialect, version, self._package, *mode)

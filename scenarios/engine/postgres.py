@@ -15,12 +15,14 @@ import contextlib
 import functools
 import os
 import pwd
+import select
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -29,11 +31,15 @@ import psutil
 import psycopg
 
 from outbox.errors import BadInput
-from scenarios.errors import HarnessBug
+from scenarios.errors import EvidenceIncomplete
 
 BOUND_SECONDS = 60.0
 # A database of its own for each test is ten times as fast there as on a disk.
 _IN_MEMORY = "/dev/shm"  # noqa: S108 - a fresh folder in it, as in any other for temporary files
+READY = b"ready to accept connections"
+# What the server says is read, so it must say it in English, whoever runs this.
+_ENVIRONMENT = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"}
+_ADVICE = "Make room, see to it that the server's user may enter the folder (TMPDIR), then run again into a new directory"
 MISSING = "PostgreSQL's server is not installed: apt-get install postgresql (or put initdb and postgres on PATH)"
 
 
@@ -103,7 +109,8 @@ class PostgresServer:
     """One server. `settings` are those of postgresql.conf."""
 
     def __init__(self, **settings: str) -> None:
-        self._settings = {"fsync": "off", "max_connections": "50", **settings}
+        # Its shared memory lies among its files, so that it goes with them however the server ends.
+        self._settings = {"fsync": "off", "max_connections": "50", "dynamic_shared_memory_type": "mmap", **settings}
         self._user = _user()
         in_memory = self._settings["fsync"] == "off" and os.access(_IN_MEMORY, os.W_OK)
         self._directory = Path(tempfile.mkdtemp(prefix="halt23-postgres-", dir=_IN_MEMORY if in_memory else None))
@@ -118,17 +125,26 @@ class PostgresServer:
         self._begin_guard()
         if self._user is not None:
             shutil.chown(self._directory, self._user)
-        self._run([str(folder / "initdb"), "-D", str(self._data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"])
-        self.port = _free_port()
+        made = ["-D", str(self._data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
+        self._run([str(folder / "initdb"), *made])
+        self._keep_port()
         self.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
         shutil.rmtree(self._directory)
+        self._holder.close()
         os.write(self._word, b"x")
         os.close(self._word)
         self._guard.wait(BOUND_SECONDS)
+
+    def _keep_port(self) -> None:
+        """Have a port that stays ours while the server is down: bound here and never listened to, as a receiver's."""
+        self._holder = socket.socket()
+        self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._holder.bind(("127.0.0.1", 0))
+        self.port = int(self._holder.getsockname()[1])
 
     def _begin_guard(self) -> None:
         theirs, self._word = os.pipe()
@@ -157,16 +173,11 @@ class PostgresServer:
             stderr=subprocess.PIPE,
             cwd=self._directory,
             user=self._user,
+            env=_ENVIRONMENT,
             start_new_session=True,
         )
         assert self._process.stderr is not None
-        said = []
-        for line in self._process.stderr:
-            said.append(line)
-            if b"ready to accept connections" in line:
-                break
-        else:
-            raise HarnessBug(f"PostgreSQL did not start: {b''.join(said).decode(errors='replace')}")
+        self._await_ready(self._process, self._process.stderr.fileno())
         ours, self._alive = os.pipe()
         self._drain = subprocess.Popen(
             [sys.executable, "-c", _WATCH, str(ours), str(self._process.pid), str(self._directory)],
@@ -176,6 +187,21 @@ class PostgresServer:
         )
         os.close(ours)
         self._process.stderr.close()
+
+    def _await_ready(self, process: subprocess.Popen[bytes], stderr: int) -> None:
+        """Wait until the server says that it is ready. Raises EvidenceIncomplete where it ends, or is silent for too long."""
+        said, deadline = b"", time.monotonic() + BOUND_SECONDS
+        while READY not in said:
+            waiting = max(0.0, deadline - time.monotonic())
+            readable, _, _ = select.select([stderr], [], [], waiting)
+            more = os.read(stderr, 65536) if readable else b""
+            if not more:
+                process.kill()
+                process.wait(BOUND_SECONDS)
+                self._process = None
+                why = "it ended" if readable else f"it was not ready after {BOUND_SECONDS:g} s"
+                raise EvidenceIncomplete(f"PostgreSQL's server did not start: {why}; it said: {_words(said)}")
+            said += more
 
     def kill(self) -> None:
         """SIGKILL to the server and all its children, and wait until they have gone."""
@@ -200,6 +226,13 @@ class PostgresServer:
         os.close(self._alive)
         self._process = None
 
+    def facts(self) -> dict[str, str]:
+        """Version and durability of the running server, as it tells them."""
+        with psycopg.connect(self._url("postgres"), autocommit=True) as connection:
+            names = {"version": "server_version", "fsync": "fsync", "synchronous_commit": "synchronous_commit"}
+            rows = {name: connection.execute(f"SHOW {setting}").fetchone() for name, setting in names.items()}
+        return {name: str(row[0]) for name, row in rows.items() if row is not None}
+
     def new_database(self) -> str:
         """The URL of a new, empty database."""
         self._databases += 1
@@ -212,14 +245,23 @@ class PostgresServer:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
     def _run(self, command: list[str]) -> None:
-        done = subprocess.run(
-            command, cwd=self._directory, user=self._user, capture_output=True, timeout=BOUND_SECONDS, check=False
-        )
+        try:
+            done = subprocess.run(
+                command,
+                cwd=self._directory,
+                user=self._user,
+                env=_ENVIRONMENT,
+                capture_output=True,
+                timeout=BOUND_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise EvidenceIncomplete(f"{command[0]} cannot be run in {self._directory}: {error}. {_ADVICE}") from error
         if done.returncode:
-            raise HarnessBug(f"{command[0]} ended with {done.returncode}: {done.stderr.decode(errors='replace').strip()}")
+            raise EvidenceIncomplete(
+                f"{command[0]} ended with {done.returncode} in {self._directory}; it said: {_words(done.stderr)}. {_ADVICE}"
+            )
 
 
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+def _words(output: bytes) -> str:
+    return output.decode(errors="replace").strip()[-2000:] or "nothing"

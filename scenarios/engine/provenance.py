@@ -41,6 +41,7 @@ def provenance(root: Path, out: Path) -> dict[str, Any]:
         "file_system": _file_system(out),
         "packages": dict(sorted(_packages().items())),
         "sqlite": {"package": sqlite.package, "version": sqlite.version, "journal_mode": sqlite.journal_mode},
+        "postgres": None,  # a run on a server says here which
         "commit": commit,
         "clean": clean,
     }

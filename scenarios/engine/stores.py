@@ -50,6 +50,9 @@ class Store(Protocol):
     async def database(self, scenario: Scenario, directory: Path) -> Database:
         """A new, empty database for `scenario`, whose folder is `directory`."""
 
+    async def facts(self) -> dict[str, str] | None:
+        """What a server says of itself: `version`, `fsync` and `synchronous_commit`; None where there is none."""
+
 
 def store(name: str) -> Store:
     """The store of this name. Raises BadInput where it cannot work on this machine."""
@@ -98,6 +101,10 @@ class SqliteStore:
         """As `Store` says."""
         return _File(directory)
 
+    async def facts(self) -> dict[str, str] | None:
+        """As `Store` says."""
+        return None
+
 
 class _OnServer:
     """A database on a server, which is closed with it where `own`."""
@@ -137,12 +144,25 @@ class PostgresStore:
         """As `Store` says."""
         if any(isinstance(step, KillDatabase) for step in scenario.steps):
             own = await self._server()
-            return _OnServer(await asyncio.to_thread(own.new_database), own, own=True)
+            try:
+                return _OnServer(await asyncio.to_thread(own.new_database), own, own=True)
+            except BaseException:
+                await asyncio.to_thread(own.__exit__, None, None, None)
+                raise
+        server = await self._started()
+        async with self._turn:
+            url = await asyncio.to_thread(server.new_database)
+        return _OnServer(url, server, own=False)
+
+    async def facts(self) -> dict[str, str] | None:
+        """As `Store` says, of the server that all share."""
+        return await asyncio.to_thread((await self._started()).facts)
+
+    async def _started(self) -> "PostgresServer":
         async with self._turn:
             if self._shared is None:
                 self._shared = await self._server()
-            url = await asyncio.to_thread(self._shared.new_database)
-        return _OnServer(url, self._shared, own=False)
+            return self._shared
 
     @staticmethod
     async def _server() -> "PostgresServer":

@@ -80,6 +80,7 @@ async def _run(scenarios: Sequence[Scenario], options: StudyOptions, place: Stor
         try:
             async with place, Supervisor(ROOT, options.spawn) as supervisor:
                 results = await _all(scenarios, options, _Rooms(supervisor, place), progress)
+                told |= {"postgres": await place.facts()}
         except asyncio.CancelledError:
             raise Interrupted(
                 f"stopped by {stopped_by() or 'cancellation'}: {options.out} holds an incomplete run without a manifest, which "

@@ -86,6 +86,8 @@ def _explore(asked: Exploring, databases: Store, told_plan: dict[str, Any], stre
                 room = Room(supervisor, place, houses=houses)
                 campaign = Campaign(asked.plan, room, asked.out.resolve(), progress)
                 await campaign.run(resume=asked.resume)
+            if told_plan["store"] is not None:
+                facts["postgres"] = await place.facts()
             return campaign
 
         campaign = staged(work, Where(asked.out, asked.spawn, databases, asked.plan.subjects))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,10 +9,13 @@ import pytest
 
 import audit.expectations
 from audit.archive import Report, audit_archive
+from audit.expectations import POSTGRES
+from scenarios.engine import postgres
 from tests.audit import forge, held_books
 from tests.audit.catalogue import catalogue
 from tests.audit.play import study
-from tests.audit.real import Whole, freeze
+from tests.audit.real import Whole
+from tests.whole import whole_run
 
 PINS = dict(audit.expectations.PROTOCOLS)
 Audit = Callable[[Path], Report]
@@ -55,24 +56,28 @@ def run(tmp_path: Path, archive: forge.Archive) -> Path:
 
 @pytest.fixture(scope="session")
 def frozen(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sources as they are now: whoever edits the checkout while the tests run does not disturb them."""
-    return freeze(tmp_path_factory.mktemp("frozen"))
+    """The sources as they were when the tests began: whoever edits the checkout meanwhile does not disturb them."""
+    return whole_run(tmp_path_factory).root
 
 
 @pytest.fixture(scope="session")
-def whole(frozen: Path, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
     """The whole study, run once by run.py of this checkout."""
-    out = tmp_path_factory.mktemp("real") / "study"
-    command = [sys.executable, str(frozen / "run.py"), "--out", str(out)]
-    done = subprocess.run(command, cwd=frozen, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return Whole(out)
+    return Whole(whole_run(tmp_path_factory).out)
 
 
 @pytest.fixture(scope="session")
 def booked(frozen: Path, tmp_path_factory: pytest.TempPathFactory) -> held_books.Study:
     """Some scenarios of the dispatch outbox, run once, for the tests of the audit's own books."""
     return held_books.run(frozen, tmp_path_factory.mktemp("books") / "study")
+
+
+@pytest.fixture(scope="session")
+def booked_on_postgres(frozen: Path, tmp_path_factory: pytest.TempPathFactory) -> held_books.Study:
+    """Others of its scenarios, run once on a private PostgreSQL server."""
+    if postgres.programs() is None:
+        pytest.skip(postgres.MISSING)
+    return held_books.run(frozen, tmp_path_factory.mktemp("books") / "study", POSTGRES)
 
 
 @pytest.fixture(scope="session")

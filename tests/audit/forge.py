@@ -82,7 +82,7 @@ class Archive:
             "spawn": "fork", "jobs": 1, "started_at": "2026-01-01T00:00:00Z", "wall_seconds": 9.5, "cores": 2,
             "python": "3.11.7", "implementation": "CPython", "platform": "Linux", "file_system": "ext4",
             "packages": {"aiohttp": "3.10.0", "attrs": "26.1.0"},
-            "sqlite": {"package": "sqlite3", "version": "3.40.1", "journal_mode": "truncate"},
+            "sqlite": {"package": "sqlite3", "version": "3.40.1", "journal_mode": "truncate"}, "postgres": None,
             "commit": "0123456789abcdef" * 2 + "01234567", "clean": True,
         }  # fmt: skip
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from audit import books
 from audit.case import Case, gather
+from audit.expectations import POSTGRES, SQLITE
 from audit.files import Tree
 from audit.findings import Findings
 
@@ -38,6 +39,16 @@ SCENARIOS = (
     "storage_is_acknowledged",
     "success_is_not_storage",
 )
+ON_POSTGRES = (
+    "ack_meets_an_open_outcome",
+    "key_is_taken_meanwhile",
+    "producers_race_for_a_key",
+    "purge_races_claim",
+    "recorded_late_finaliser",
+    "scan_meets_an_open_claim",
+    "server_dies_in_outcome",
+)
+"""Scenarios in which two processes write, or whose server dies, to be run on PostgreSQL."""
 Row = dict[str, Any]
 Rows = list[Row]
 
@@ -45,11 +56,12 @@ Rows = list[Row]
 class Books:
     """One scenario, free to be edited."""
 
-    def __init__(self, folder: Path, plan: Row, processes: Rows, exports: dict[str, Row]) -> None:
+    def __init__(self, folder: Path, plan: Row, processes: Rows, exports: dict[str, Row], store: str = SQLITE) -> None:
         self.folder, self.plan, self.processes, self.exports = folder, plan, processes, exports
+        self.store = store
 
     def copy(self) -> Books:
-        return Books(self.folder, deepcopy(self.plan), deepcopy(self.processes), deepcopy(self.exports))
+        return Books(self.folder, deepcopy(self.plan), deepcopy(self.processes), deepcopy(self.exports), self.store)
 
     def rows(self, export: str = "end") -> Rows:
         found: Rows = self.exports[export]["dispatch_outbox"]
@@ -80,15 +92,15 @@ class Books:
     def findings(self, edit: Callable[[Case], object] = lambda _case: None) -> list[str]:
         case = self.case()
         edit(case)
-        books.hold(case, self.exports)
+        books.hold(case, self.exports, self.store)
         case.first.tell()
         return [str(finding) for finding in case.tree.findings.items]
 
 
-def run(checkout: Path, out: Path) -> Study:
-    """A fresh run of SCENARIOS by the run.py of a checkout."""
-    only = [word for name in SCENARIOS for word in ("--only", f"dispatch/{name}")]
-    command = [sys.executable, str(checkout / "run.py"), "--out", str(out), *only]
+def run(checkout: Path, out: Path, store: str = SQLITE) -> Study:
+    """A fresh run of the scenarios above by the run.py of a checkout."""
+    only = [f"dispatch/{name}" for name in (ON_POSTGRES if store == POSTGRES else SCENARIOS)]
+    command = [sys.executable, str(checkout / "run.py"), "--out", str(out), "--store", store, "--only", *only]
     done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return Study(out)
@@ -100,6 +112,7 @@ class Study:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         manifest = json.loads((folder / "manifest.json").read_text())
+        self._store = manifest["selection"]["store"]
         self._plans = {plan["name"]: plan for plan in manifest["protocol"]["scenarios"]}
         self._processes = json.loads((folder / "processes.json").read_text())["processes"]
         self.names = list(self._plans)
@@ -113,4 +126,4 @@ class Study:
             if step["do"] == "export"
         }
         mine = [each for each in self._processes if each["scenario"] == f"{plan['section']}/{name}"]
-        return Books(self.folder, plan, mine, exports).copy()
+        return Books(self.folder, plan, mine, exports, self._store).copy()

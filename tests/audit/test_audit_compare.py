@@ -278,6 +278,17 @@ def test_the_resources_and_the_run_have_their_members(compare: Command, run: Pat
     ]
 
 
+SERVER = {"version": "15.14", "fsync": "on", "synchronous_commit": "on"}
+
+
+def test_the_server_of_a_run_may_be_another_and_has_its_members(compare: Command, run: Path, other: Path) -> None:
+    edit_json(run / "manifest.json", lambda manifest: manifest["run"].update(postgres=SERVER))
+    edit_json(other / "manifest.json", lambda manifest: manifest["run"].update(postgres={**SERVER, "version": "16.2"}))
+    assert compare(run, "--compare", other)[0] == 0
+    edit_json(other / "manifest.json", lambda manifest: manifest["run"]["postgres"].update(fsync="off"))
+    assert differences(compare, run, other) == ["manifest.json: run.postgres.fsync: is 'off', expected 'on' (in OTHER)"]
+
+
 # Different.
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from audit import databases
+from audit import databases, protocol
 from audit.case import Case
 from audit.files import Tree
 from audit.findings import Findings
+from tests.audit import forge
 
 SERVER = "postgresql://postgres@127.0.0.1:54321"
 KILLS = [{"do": "kill_database"}]
@@ -107,3 +108,36 @@ def test_nobody_kills_a_server_that_others_use(tree: Tree) -> None:
         "processes.json substitutions: is database 2 of a server that this scenario alone has",
         "substitutions: dispatch/b, which kills its server, shares the one at 54321 with others",
     ]
+
+
+SERVER_FACTS = {"version": "15.14 (Debian 15.14-0)", "fsync": "on", "synchronous_commit": "on"}
+
+
+@pytest.mark.parametrize(
+    ("store", "server", "words"),
+    [
+        ("sqlite", None, []),
+        (
+            "sqlite",
+            SERVER_FACTS,
+            ["run.postgres: is {'version': '15.14 (Debian 15.14-0)', 'fsync': 'on', 'synchronous_commit'"],
+        ),
+        ("postgres", SERVER_FACTS, []),
+        ("postgres", None, ["run.postgres: is None, expected an object"]),
+        ("postgres", {**SERVER_FACTS, "fsync": "off"}, ["run.postgres.fsync: is 'off', expected 'on'"]),
+        ("postgres", {**SERVER_FACTS, "fsync": True}, ["run.postgres.fsync: is True, expected 'on'"]),
+        (
+            "postgres",
+            {**SERVER_FACTS, "synchronous_commit": "local"},
+            ["run.postgres.synchronous_commit: is 'local', expected 'on'"],
+        ),
+        ("postgres", {**SERVER_FACTS, "version": ""}, ["run.postgres.version: is '', expected a"]),
+        ("postgres", {"fsync": "on", "synchronous_commit": "on"}, ["run.postgres.version: the member is missing"]),
+    ],
+)
+def test_a_run_says_of_a_server_whether_it_writes_through(store: str, server: object, words: list[str]) -> None:
+    said: list[str] = []
+    facts = {**forge.Archive([]).run, "postgres": server}
+    protocol.hold_run(facts, store, lambda place, sentence: said.append(f"{place}: {sentence}"))
+    assert len(said) == len(words)
+    assert all(each.startswith(wanted) for each, wanted in zip(said, words, strict=True)), said

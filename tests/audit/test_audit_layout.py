@@ -73,6 +73,8 @@ def test_an_expected_count_is_an_integer(run: Path, judge: Audit, archive: forge
         ("started_at", "yesterday", "expected a moment in UTC"),
         ("sqlite", {"package": "sqlite3", "version": "3.40.1", "journal_mode": "delete"}, "run.sqlite.journal_mode"),
         ("sqlite", "3.40.1", "run.sqlite"),
+        ("postgres", {"version": "15.14", "fsync": "on", "synchronous_commit": "on"}, "expected null: this run was on SQLite"),
+        ("postgres", "15.14", "run.postgres: is '15.14', expected an object or null"),
     ],
 )
 def test_facts_of_a_run_have_their_form(  # noqa: PLR0917 (a case and its fixtures)

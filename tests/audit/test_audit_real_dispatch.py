@@ -195,7 +195,7 @@ def test_an_archive_has_no_database(whole: Whole, judge_real: Audit, tmp_path: P
 @pytest.mark.parametrize(
     ("member", "value", "sentence"),
     [
-        ("rows", {"delivered": 2}, "but the export holds (0, 0, 1, 0, 0, 0, 1, 0, 0)"),
+        ("rows", {"delivered": 2}, "is 2 delivered, 1 attempts, but the export holds 1 delivered, 1 attempts"),
         ("expected", {"delivered": 2}, "but the protocol has"),
         ("name", None, "scenarios[0].exports[0].name"),
         ("rows", {"stale": 0.0}, "expected an integer from 0"),

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from audit.case import Case
+from audit.expectations import SQLITE
 from audit.journals import Record
 from tests.audit.forge import REPOSITORY
-from tests.audit.held_books import SCENARIOS, Books, Row, Study
+from tests.audit.held_books import ON_POSTGRES, SCENARIOS, Books, Row, Study
 
 TABLES = ("dispatch_outbox", "status_transitions", "admin_events")
 
@@ -30,6 +31,38 @@ def test_what_a_run_left_is_what_the_audit_comes_to(name: str, booked: Study) ->
     books = booked.books(name)
     assert books.findings() == []
     assert list(books.exports)[-1] == "end"
+
+
+@pytest.mark.parametrize("name", ON_POSTGRES)
+def test_what_a_run_on_postgresql_left_is_what_the_audit_comes_to(name: str, booked_on_postgres: Study) -> None:
+    assert booked_on_postgres.books(name).findings() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("ack_meets_an_open_outcome", "step 6 asks that 'consumer' stands at its pause, but the books do not bring it there"),
+        ("key_is_taken_meanwhile", "step 4 asks that 'other_producer' has ended, but the books do not bring it there"),
+        ("scan_meets_an_open_claim", "step 5 asks that 'other_scheduler' has ended, but the books do not bring it there"),
+    ],
+)
+def test_where_one_writes_at_a_time_two_writers_do_not_come_that_far(name: str, words: str, booked_on_postgres: Study) -> None:
+    books = booked_on_postgres.books(name)
+    books.store = SQLITE
+    assert words in books.findings()[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "process", "stdout", "words"),
+    [
+        ("key_is_taken_meanwhile", "producer", "0" * 31 + "1\n", f"gives '{'0' * 31}2\\n'"),
+        ("ack_meets_an_open_outcome", "consumer", "0" * 31 + "1 is acknowledged\n", "gives ''"),
+    ],
+)
+def test_who_came_second_says_so(name: str, process: str, stdout: str, words: str, booked_on_postgres: Study) -> None:
+    books = booked_on_postgres.books(name)
+    books.process(process)["stdout"] = stdout
+    assert words in books.findings()[0]
 
 
 def others(value: Any) -> list[Any]:
@@ -69,7 +102,7 @@ def _again(books: Books, case: Case) -> list[str]:
     from audit import books as audited  # noqa: PLC0415 (the name is the fixture's elsewhere)
 
     case.tree.findings.items.clear()
-    audited.hold(case, books.exports)
+    audited.hold(case, books.exports, books.store)
     return [str(finding) for finding in case.tree.findings.items]
 
 

@@ -9,7 +9,7 @@ from copy import deepcopy
 import pytest
 
 from audit import books_enqueue, books_words
-from audit.books_tables import BadInput, Database, Refused, Tables
+from audit.books_tables import BadInput
 from audit.books_text import Arguments, Unknown, text_of
 from audit.case import Case
 from outbox.dispatch import backoff_seconds, edges
@@ -160,43 +160,6 @@ def test_a_payload_is_that_of_the_outbox(route: str, token: str | None) -> None:
 def test_a_dispatch_that_the_outbox_refuses_is_refused(identity: str, members: dict[str, object]) -> None:
     with pytest.raises(BadInput):
         books_enqueue.new_row(identity, "study", "/operations", {}, at=1.0, **members)  # type: ignore[arg-type]
-
-
-class Someone:
-    """A session with nothing behind it."""
-
-    limited = False
-
-
-def test_writers_wait_for_each_other_and_who_is_dropped_leaves_nothing() -> None:
-    database, first, second = Database(), Someone(), Someone()
-
-    def work(tables: Tables):  # type: ignore[no-untyped-def]
-        tables.rows["a"] = {"id": "a"}
-        yield "written"
-
-    writing, waiting = database.write(first, work), database.write(second, work)
-    assert [next(writing), next(waiting)] == ["written", None]
-    writing.close()
-    assert database.read().rows == {}
-    assert next(waiting) == "written"
-    assert next(waiting, "done") == "done"
-    assert list(database.read().rows) == ["a"]
-
-
-def test_who_may_write_no_more_leaves_what_was_committed() -> None:
-    database, someone = Database(), Someone()
-
-    def work(tables: Tables):  # type: ignore[no-untyped-def]
-        tables.rows["a"] = {"id": "a"}
-        yield "written"
-
-    writing = database.write(someone, work)
-    assert next(writing) == "written"
-    someone.limited = True
-    with pytest.raises(Refused):
-        next(writing)
-    assert database.read().rows == {}
 
 
 def test_a_command_line_is_read_as_far_as_it_is_known() -> None:

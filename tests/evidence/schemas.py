@@ -33,7 +33,7 @@ from tests.evidence.forms import (
     or_null,
 )  # fmt: skip
 from tests.evidence.tables import DATABASE, EXPORT, ROW_COUNTS, STORE
-from tests.evidence.together import ANSWERS, FAULT, OUTCOME, OUTCOMES, REFUSALS, UNKNOWN_OR_BOTH, VIA, ends
+from tests.evidence.together import ANSWERS, FAULT, OUTCOME, OUTCOMES, REFUSALS, SERVER_OF_STORE, UNKNOWN_OR_BOTH, VIA, ends
 
 FOLDER = Path(__file__).resolve().parents[2] / "evidence" / "schemas"
 EXPORTS = "dispatch-export"
@@ -143,6 +143,7 @@ STEPS: dict[str, dict[str, Schema]] = {
     "start_database": {},
 }
 SQLITE = exact({"package": NAME, "version": NAME, "journal_mode": one_of("wal", "truncate")})
+SERVER = exact({"version": NAME, "fsync": {"const": "on"}, "synchronous_commit": {"const": "on"}})
 RUN = exact({
     "spawn": one_of("fork", "exec"), "jobs": POSITIVE,
     "started_at": matching(
@@ -150,6 +151,7 @@ RUN = exact({
     ),
     "wall_seconds": NUMBER, "cores": POSITIVE, "python": NAME, "implementation": NAME, "platform": NAME,
     "file_system": or_null(NAME), "packages": {**named(NAME), "minProperties": 1}, "sqlite": SQLITE,
+    "postgres": or_null(SERVER),
     "commit": or_null(matching("[0-9a-f]{40}")), "clean": or_null(FLAG),
 }, ways=UNKNOWN_OR_BOTH)  # fmt: skip
 PLAN = exact({
@@ -164,7 +166,7 @@ MANIFEST = exact({
     }),
     "selection": exact({"scenarios": array(SCENARIO), "store": STORE, "complete": FLAG}),
     "run": RUN, "sources": named(SHA), "files": named(exact({"bytes": COUNT, "sha256": SHA})),
-})  # fmt: skip
+}, ways=SERVER_OF_STORE)  # fmt: skip
 ARMED = or_null(exact({"point": NAME, "occurrence": POSITIVE}))
 EXIT_CODE, SIGNAL = or_null(integer(0, 255)), or_null(matching("SIG[A-Z0-9]+"))
 

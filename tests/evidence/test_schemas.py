@@ -15,10 +15,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from audit import exports, journals, processes, protocol, records, results
-from tests.audit.real import freeze
 from tests.evidence.forms import Schema
 from tests.evidence.schemas import CAMPAIGN, DRAFT, EXPORTS, FOLDER, JOURNALS, schemas, text
 from tests.support import ROOT
+from tests.whole import whole_run
 
 STUDY = ROOT / "evidence" / "study"
 README = (ROOT / "evidence" / "README.md").read_text("utf-8")
@@ -51,12 +51,7 @@ def wrong(archive: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("schemas") / "run"
-    root = freeze(tmp_path_factory.mktemp("checkout"))
-    command = [sys.executable, str(root / "run.py"), "--out", str(out), "--section", *SECTIONS]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return out
+    return whole_run(tmp_path_factory).out
 
 
 def test_there_is_a_schema_for_each_document_and_each_journal_and_nothing_else() -> None:

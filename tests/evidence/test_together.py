@@ -126,7 +126,7 @@ def test_an_exit_code_or_a_signal(member: str, code: str) -> None:
     agree(
         PROCESSES["properties"]["processes"]["items"],
         found(),
-        lambda record: refused(lambda note: processes.readable({"processes": [record]}, note)),
+        lambda record: refused(lambda note: processes.readable({"processes": [record]}, note, note)),
     )
 
 
@@ -134,12 +134,12 @@ def test_a_commit_and_whether_it_was_clean() -> None:
     run = {
         "spawn": "fork", "jobs": 1, "started_at": "2026-01-01T00:00:00Z", "wall_seconds": 1, "cores": 1, "python": "3",
         "implementation": "C", "platform": "L", "file_system": None, "packages": {"aiohttp": "3"},
-        "sqlite": {"package": "sqlite3", "version": "3", "journal_mode": "wal"},
+        "sqlite": {"package": "sqlite3", "version": "3", "journal_mode": "wal"}, "postgres": None,
     }  # fmt: skip
     agree(
         MANIFEST["properties"]["run"],
         ({**run, "commit": commit, "clean": clean} for commit, clean in product((None, "0" * 40), (None, True, False))),
-        lambda value: refused(lambda note: protocol.hold_run(value, note)),
+        lambda value: refused(lambda note: protocol.hold_run(value, "sqlite", note)),
     )
 
 

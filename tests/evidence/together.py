@@ -65,3 +65,8 @@ UNKNOWN_OR_BOTH: tuple[dict[str, Schema], ...] = (
     {"commit": NULL, "clean": NULL},
     {"commit": {"type": "string"}, "clean": {"type": "boolean"}},
 )
+SERVER_OF_STORE: tuple[dict[str, Schema], ...] = tuple(
+    {"selection": {"properties": {"store": {"const": store}}}, "run": {"properties": {"postgres": server}}}
+    for store, server in (("sqlite", NULL), ("postgres", {"type": "object"}))
+)
+"""A run says of a server what it was exactly where it had one."""

@@ -23,8 +23,8 @@ OWNED_BY_OUTBOX = (
     *("intention.", "attempt.", "outcome.", "receipt.", "history.", "send."),
     *("intentions.", "attempts.", "receipts."),
 )
-# Of the kinds that keep their keys apart or answer status queries: fired by the study's section points.
-OWNED_BY_THE_STUDY = ("inquiry.", "query.", "key.", "keys.")
+# Of the kinds that keep their keys apart or answer status queries, and of the dispatch outbox: fired by the study.
+OWNED_BY_THE_STUDY = ("inquiry.", "query.", "key.", "keys.", "dispatch.", "recorded.")
 BODY = b"{}"
 
 

@@ -121,7 +121,7 @@ def test_a_command_that_does_not_wait_is_a_success_before_its_receiver_dies(stor
     [
         ("expired_though_applied", "The outbox says expired, the receiver did it"),
         ("purge_races_claim", "The outbox says purged, the receiver did it"),
-        ("unfinished_last_attempt", "The outbox says dead letter, the receiver did it"),
+        ("mended_last_attempt", "The outbox says dead letter, the receiver did it"),
     ],
 )
 def test_what_no_book_says_is_marked_at_the_end(stories: Mapping[str, Story], name: str, moment: str) -> None:

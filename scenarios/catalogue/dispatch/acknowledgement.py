@@ -21,7 +21,7 @@ from scenarios.catalogue.dispatch.parts import (
     served,
 )
 from scenarios.catalogue.parts import KEYED
-from scenarios.model import Await, AwaitPaused, Begin, Export, Program, Resume, Rows, Run, Start, Step
+from scenarios.model import POSTGRES, Await, AwaitPaused, Begin, Export, Program, Resume, Rows, Run, Start, Step
 
 SENT = Rows(pending=1, attempts=1)
 # min(30 * 2 ** attempt, 1800) after each of the first two sends.
@@ -94,6 +94,27 @@ SCENARIOS = (
         ),
         counts=(1, 1, 5, 2),
         rows=Rows(acked=1, attempts=2),
+    ),
+    scenario(
+        "ack_meets_an_open_outcome",
+        "P5: the acknowledgement comes while the outcome of the send is written and not committed",
+        "it waits for the outcome, finds that the row has changed, and says so (exit code 1); the same once more is recorded",
+        served(
+            KEYED,
+            Run(_asking()),
+            Begin(scan(), pause_at="dispatch.outcome.written#1"),
+            AwaitPaused("scheduler"),
+            Begin(_ack(), pause_at="dispatch.ack.before#1"),
+            AwaitPaused("consumer"),
+            Resume("consumer"),
+            Resume("scheduler"),
+            Await("scheduler", exit_code=0),
+            Await("consumer", exit_code=CHANGED_MEANWHILE),
+            Run(_ack()),
+        ),
+        counts=(1, 1, 4, 1),
+        rows=Rows(acked=1, attempts=1),
+        store=POSTGRES,
     ),
     scenario(
         "ack_before_dead_letter",

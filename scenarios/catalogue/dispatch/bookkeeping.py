@@ -81,6 +81,16 @@ def _late_finaliser(books: tuple[str, ...]) -> tuple[Step, ...]:
     )
 
 
+def _last_attempt(books: tuple[str, ...]) -> tuple[Step, ...]:
+    """One attempt is allowed; its claimant dies with the response in hand."""
+    return served(
+        UNKEYED,
+        Run(enqueue("--max-attempts", "1")),
+        dies(scan(*books), AFTER_SEND),
+        Run(scan(*books, at=LEASE_OVER)),
+    )
+
+
 _OTHER = scan(at=SLOW, name="other_scheduler")
 _OTHER_RECORDED = scan(*RECORDED, at=SLOW, name="other_scheduler")
 
@@ -165,5 +175,22 @@ SCENARIOS = (
         _late_finaliser(MENDED),
         counts=(1, 1, 4, 1),
         rows=DELIVERED_BY_SECOND,
+    ),
+    scenario(
+        "recorded_last_attempt",
+        "As recorded: the claimant of the last attempt dies, and the row is sent once more than was allowed",
+        "attempt 2 of 1: two effects",
+        _last_attempt(RECORDED),
+        counts=(2, 1, 4, 2),
+        rows=DELIVERED_BY_SECOND,
+        counterexample=True,
+    ),
+    scenario(
+        "mended_last_attempt",
+        "As mended: the claimant of the last attempt dies; what became of it is not known",
+        "a dead letter that says so: sending again would be one attempt more than was allowed",
+        _last_attempt(MENDED),
+        counts=(1, 0, 3, 1),
+        rows=Rows(dead_letter=1, attempts=1),
     ),
 )

@@ -6,6 +6,7 @@ from scenarios.catalogue.dispatch.parts import (
     BY_COMMAND,
     CLAIMED,
     LEASE_OVER,
+    TWO,
     dies,
     enqueue,
     scan,
@@ -14,7 +15,7 @@ from scenarios.catalogue.dispatch.parts import (
     served,
 )
 from scenarios.catalogue.parts import KEYED, UNKEYED
-from scenarios.model import Await, AwaitPaused, Begin, Export, Program, Resume, Rows, Run, Scenario, Step
+from scenarios.model import POSTGRES, Await, AwaitPaused, Begin, Export, Program, Resume, Rows, Run, Scenario, Step
 
 IN_HAND = Rows(delivering=1, attempts=1)
 DELIVERED = Rows(delivered=1, attempts=1)
@@ -84,6 +85,33 @@ SCENARIOS = (
         ),
         counts=(1, 1, 3, 1),
         rows=DELIVERED,
+    ),
+    scenario(
+        "scan_meets_an_open_claim",
+        "P3: a scan comes while another one's claim is written and not committed",
+        "it passes over the row that is locked, and says so: it attempted 0",
+        _overlapping(
+            Begin(scan(), pause_at="dispatch.claim.written#1"),
+            AwaitPaused("scheduler"),
+            Run(scan(name="other_scheduler")),
+            Resume("scheduler"),
+            Await("scheduler", exit_code=0),
+        ),
+        counts=(1, 1, 3, 1),
+        rows=DELIVERED,
+        store=POSTGRES,
+    ),
+    scenario(
+        "recovered_first",
+        "P3: what a dead claimant left is claimed before what is pending, though it is due later",
+        "the first effect is that of the dispatch that was in flight",
+        _overlapping(
+            dies(scan(), CLAIMED),
+            Run(enqueue(ids=(TWO,), at=LEASE_OVER - 5)),
+            Run(scan(at=LEASE_OVER)),
+        ),
+        counts=(2, 2, 7, 2),
+        rows=Rows(delivered=2, attempts=3),
     ),
     scenario(
         "claim_then_death",

@@ -47,6 +47,19 @@ SCENARIOS = (
         rows=Rows(delivered=1, attempts=2),
     ),
     scenario(
+        "forced_retry_of_an_expired",
+        "P6: an operator sends again what had expired",
+        "the expiry that has passed is taken away, and the history says so; the next scan delivers",
+        (
+            Run(enqueue("--expires-at", str(LEASE_OVER))),
+            Run(scan(at=LEASE_OVER)),
+            Run(_RETRY),
+            *served(KEYED, Run(scan(at=LATER))),
+        ),
+        counts=(1, 1, 5, 1),
+        rows=Rows(delivered=1, attempts=1),
+    ),
+    scenario(
         "forced_retry_refused",
         "P6: an operator's retry of a dispatch that is delivered",
         "refused (exit code 2): delivered has no way out",

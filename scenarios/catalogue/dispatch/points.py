@@ -9,6 +9,7 @@ from scenarios.catalogue.dispatch.parts import (
     ACK,
     BACKED_OFF,
     CHANGED_MEANWHILE,
+    DEDUP,
     LEASE_OVER,
     ONE,
     REFUSED,
@@ -42,6 +43,10 @@ def _enqueue_dies(point: str) -> tuple[Step, ...]:
     return served(KEYED, *_again(enqueue(), point, 0), Run(scan()))
 
 
+def _keyed_enqueue_dies(point: str) -> tuple[Step, ...]:
+    return served(KEYED, *_again(enqueue(*DEDUP), point, 0), Run(scan()))
+
+
 def _scan_dies(point: str) -> tuple[Step, ...]:
     return served(KEYED, Run(enqueue()), dies(scan(), f"{point}#1"), Run(scan(at=LEASE_OVER)))
 
@@ -71,6 +76,7 @@ class _Place:
 _ONCE = _Place(_scan_dies, (1, 1, 3, 1), DELIVERED)
 _PLACES = {
     "dispatch.enqueue.before": _Place(_enqueue_dies, (1, 1, 3, 1), DELIVERED),
+    "dispatch.enqueue.looked": _Place(_keyed_enqueue_dies, (1, 1, 3, 1), DELIVERED),
     "dispatch.claim.before": _ONCE,
     "dispatch.claim.written": _ONCE,
     "dispatch.send.before": _Place(_scan_dies, (1, 1, 4, 1), TWICE),

@@ -2,7 +2,7 @@
 
 from scenarios.catalogue.dispatch.parts import DEDUP, TWO, dies, enqueue, scan, scenario, served
 from scenarios.catalogue.parts import KEYED
-from scenarios.model import Await, AwaitPaused, Begin, Export, Resume, Rows, Run
+from scenarios.model import POSTGRES, Await, AwaitPaused, Begin, Export, Resume, Rows, Run
 
 NOTHING = Rows()
 PENDING = Rows(pending=1)
@@ -68,8 +68,25 @@ SCENARIOS = (
         counterexample=True,
     ),
     scenario(
+        "key_is_taken_meanwhile",
+        "P2: both producers have looked for the key and not found it when the first one commits",
+        "the insert of the second one finds the key taken; it prints the id of the one row, and no error of the database",
+        served(
+            KEYED,
+            Begin(enqueue(*DEDUP), pause_at="dispatch.enqueue.looked#1"),
+            AwaitPaused("producer"),
+            Run(enqueue(*DEDUP, ids=(TWO,), name="other_producer")),
+            Resume("producer"),
+            Await("producer", exit_code=0),
+            Run(scan()),
+        ),
+        counts=(1, 1, 3, 1),
+        rows=DELIVERED,
+        store=POSTGRES,
+    ),
+    scenario(
         "producers_race_for_a_key",
-        "P2: two producers at a barrier, with one deduplication key",
+        "P2: two producers with one deduplication key, the first one in the middle of its transaction",
         "both print the id of the one row: whoever lost the race is told who won it",
         served(
             KEYED,

@@ -12,11 +12,12 @@ from scenarios.catalogue.dispatch.parts import (
     dies,
     enqueue,
     scan,
+    scan_by_clock,
     scenario,
     served,
 )
 from scenarios.catalogue.parts import KEYED
-from scenarios.model import Export, Rows, Run, Step
+from scenarios.model import Await, AwaitPaused, Begin, Export, Resume, Rows, Run, Step, Write
 
 # The record's ladder: min(30 * 2 ** attempt, 1800), from the first attempt on.
 LADDER_SECONDS = (60, 120, 240, 480, 960, 1800, 1800)
@@ -92,16 +93,23 @@ SCENARIOS = (
         rows=Rows(delivered=2, dead_letter=1, attempts=4),
     ),
     scenario(
-        "unfinished_last_attempt",
-        "P4: the claimant of the last attempt dies; what became of it is not known",
-        "a dead letter that says so: sending again would be one attempt more than was allowed",
-        served(
-            KEYED,
-            Run(enqueue("--max-attempts", "1")),
-            dies(scan(), AFTER_SEND),
-            Run(scan(at=LEASE_OVER)),
+        "late_rows_of_a_slow_scan",
+        "P4: in a slow scan the first send fails late, and meanwhile the second row's time is over",
+        "the first is due 60 seconds after its claim, not after its failure; the second expires when it would be claimed",
+        (
+            Write("clock", str(ENQUEUED_AT)),
+            *served(
+                KEYED,
+                Run(enqueue(to=NOWHERE)),
+                Run(enqueue(*EXPIRES, ids=(TWO,))),
+                Begin(scan_by_clock(), pause_at=AFTER_SEND),
+                AwaitPaused("scheduler"),
+                Write("clock", str(LEASE_OVER + 5)),
+                Resume("scheduler"),
+                Await("scheduler", exit_code=0),
+            ),
         ),
-        counts=(1, 0, 3, 1),
-        rows=Rows(dead_letter=1, attempts=1),
+        counts=(0, 0, 5, 1),
+        rows=Rows(pending=1, expired=1, attempts=1),
     ),
 )

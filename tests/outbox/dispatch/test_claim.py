@@ -158,6 +158,23 @@ async def test_a_send_that_was_claimed_before_the_expiry_may_end_after_it(db: St
         assert await scan(db, lambda: clock[0]) == {**NOTHING, "attempted": 1, "delivered": 1}
 
 
+async def test_a_row_whose_time_is_over_when_its_turn_comes_expires_though_it_was_not_when_the_scan_began(db: StateDB) -> None:
+    clock = [NOW]
+
+    async def slow(connection: Connection) -> None:
+        await connection.request()
+        clock[0] = NOW + 12
+        await connection.send(OK)
+
+    async with Peer(slow) as peer:
+        first = await enqueue(db, peer, now=NOW - 1)
+        second = await enqueue(db, peer, expires_at=NOW + 10)
+        counts = await scan(db, lambda: clock[0], concurrency=1)
+        assert keys(peer) == [first]
+    assert counts == {**NOTHING, "attempted": 2, "delivered": 1, "expired": 1}
+    assert (await one(db, second))["updated_at"] == NOW + 12
+
+
 # The claim itself.
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from outbox import faults
 from outbox.dispatch import (
@@ -381,6 +383,32 @@ async def test_a_row_that_hangs_delays_no_other_row(db: StateDB) -> None:
         assert (await one(db, hanging))["status"] == "delivering"
         slow.go.set()
         assert await scanning == {**NOTHING, "attempted": 11, "delivered": 11}
+
+
+class Broken(AbstractResolver):
+    """Raises what no resolver should, for whatever it is asked."""
+
+    async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET) -> list[ResolveResult]:
+        raise RuntimeError(f"a bug met {host}")
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+async def test_a_bug_inside_a_send_costs_its_row_an_attempt_and_the_scan_goes_on(
+    db: StateDB, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = await enqueue_dispatch(db, kind="k", deliver_to="http://seat.test/x", now=NOW - 1)
+    others = [await enqueue(db) for _row in range(3)]
+    router = RouterOptions(allow_hosts=("seat.test",), resolver=Broken())
+    counts = await scan(db, options=DeliveryOptions(concurrency=1, total=1, router=router))
+    assert counts == {**NOTHING, "attempted": 4, "delivered": 3, "retried": 1}
+    row = await one(db, first)
+    assert (row["status"], row["attempt"], row["next_attempt_at"]) == ("pending", 1, NOW + 60)
+    assert row["last_error"] == "RuntimeError: a bug met seat.test"
+    assert (await list_transitions(db, first))[-1]["metadata"]["outcome"] == "may_have_happened"
+    assert {(await one(db, each))["status"] for each in others} == {"delivered"}
+    assert f"dispatch {first}: sending raised" in caplog.text
 
 
 @ONLY_SQLITE

@@ -148,7 +148,7 @@ class Case:
 
 def enqueueing() -> Iterator[Case]:
     armed = f"enqueue {A} --to ROUTE --now {T0}"
-    for stage, halted in (("before", {}), ("written", {}), ("committed", {A: FRESH})):
+    for stage, halted in (("before", {}), ("looked", {}), ("written", {}), ("committed", {A: FRESH})):
         again = (armed, f"scan --now {T0}")
         yield Case(f"dispatch.enqueue.{stage}", "one", ("receiver",), armed, halted, 0, again, {A: DELIVERED}, 1)
 
