@@ -42,7 +42,7 @@ TRANSACTIONS = ("claim", "outcome", "enqueue", "ack", "retry", "purge")
 def declared() -> list[str]:
     """Every point, sorted."""
     found = ["send.before", "send.response", "inquiry.before", "dispatch.send.before", "dispatch.send.response"]
-    found += ["recorded.error.committed", "recorded.status.committed"]
+    found += ["recorded.error.committed", "recorded.status.committed", "dispatch.enqueue.looked"]
     found += [f"dispatch.{act}.{when}" for act in TRANSACTIONS for when in ("before", "written", "committed")]
     for journal, (types, steps) in JOURNALS.items():
         found += [f"{journal}.{act}.{when}" for act in ("create", "repair") for when in steps]
