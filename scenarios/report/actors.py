@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from outbox.faults import HALT_EXIT_CODE
 from scenarios.report.events import Lane, Trait
-from scenarios.report.facts import Process
+from scenarios.report.facts import Line, Process
 from scenarios.report.words import figure, ordinal, plain
 
 T = TypeVar("T")
@@ -56,6 +56,7 @@ class Actor:
         self.waits_for: Actor | None = None  # the paused process that holds this replay up
         self.cut_off = ""  # why its database takes nothing from it any more
         self.holds = ""  # the deduplication key of a row that it has written and not committed
+        self.written: Line | None = None  # the transition of which it has stopped before its commit
         self.remark = ""  # why it did nothing
         self.astray = False  # it halted, and an earlier telling did not pass the place where
 

@@ -12,7 +12,7 @@ from outbox.faults import HALT_EXIT_CODE
 from scenarios.report.actors import Absent, Actor, Replay, capital
 from scenarios.report.books import clock, moment, short
 from scenarios.report.events import Kind, Trait
-from scenarios.report.posting import Refused, answer, ask, database, expected, hold, of, post, write
+from scenarios.report.posting import Refused, answer, ask, database, expected, hold, of, post, write, writer
 from scenarios.report.scene import Scene
 from scenarios.report.words import label, plain, text_of
 
@@ -46,20 +46,20 @@ def _ids(actor: Actor) -> list[str]:
 
 def _enqueue(scene: Scene, actor: Actor, identity: str, key: str, printed: str) -> Replay[None]:
     books = of(scene)
-    while key and printed not in ("", identity) and key not in books.keys:
-        # It printed the id of a row that is not there yet: whoever has written that row is the one to wait for.
+    looked = False
+    while key and key not in books.keys:
+        if not looked:
+            looked = True
+            yield from scene.reach(actor, enqueue.LOOKED)
+            continue  # whoever was stopped there may find the key taken when it goes on
+        # One that prints the id of a row that is not there yet has waited for whoever had written that row.
         holder = next((each for each in scene.actors if each.holds == key and each.suspended is not None), None)
-        if holder is None:
+        if printed in ("", identity) or holder is None:
             break
         yield holder
     there = books.keys.get(key) if key else None
     if there is not None:
-        hold(scene, actor, "row")
-        words = f"enqueue under {label(key)}" if len(key) < MAX_KEY else "enqueue under its key"
-        ask(scene, actor, words, f"{capital(actor.name)} enqueues under the key {plain(key, 60)}.")
-        sentence = f"The key {plain(key, 60)} has the row {short(there)}: its id is the answer, and nothing is written."
-        answer(scene, actor, f"it is there: {short(there)}", sentence, Trait.REPLAYED)
-        actor.remark = "it was there"
+        _is_there(scene, actor, key, there, meanwhile=looked)
         return
     actor.holds = key
     yield from write(scene, actor, enqueue.WRITTEN, "row")
@@ -67,6 +67,17 @@ def _enqueue(scene: Scene, actor: Actor, identity: str, key: str, printed: str) 
     post(scene, actor, expected(scene, actor, f"the row {short(identity)}", reason=ENQUEUED, identity=identity))
     if key:
         books.keys[key] = identity
+
+
+def _is_there(scene: Scene, actor: Actor, key: str, there: str, *, meanwhile: bool) -> None:
+    """The key has a row; `meanwhile`: it had none when this producer looked."""
+    hold(scene, actor, "row")
+    words = f"enqueue under {label(key)}" if len(key) < MAX_KEY else "enqueue under its key"
+    ask(scene, actor, words, f"{capital(actor.name)} enqueues under the key {plain(key, 60)}.")
+    now = " by now" if meanwhile else ""
+    sentence = f"The key {plain(key, 60)} has the row {short(there)}{now}: its id is the answer, and nothing is written."
+    answer(scene, actor, f"it is there: {short(there)}", sentence, Trait.REPLAYED)
+    actor.remark = "it was there"
 
 
 def operator(scene: Scene, actor: Actor) -> Replay[None]:
@@ -110,6 +121,10 @@ def _change(scene: Scene, actor: Actor, identity: str, act: _Act) -> Replay[None
         return
     yield from scene.reach(actor, act.before)
     if _code(actor) == _CAME_TO_NOTHING:
+        given = of(scene).next()
+        other = writer(scene, given) if given is not None and given.identity == identity else None
+        if other is not None:
+            yield other  # the row is locked until that one has committed, and is another then
         hold(scene, actor, name)
         sentence = f"{capital(actor.name)} would write the {name}, but the row is not as it was read: nothing is changed."
         ask(scene, actor, f"{name}: overtaken", sentence, traits=[Trait.LATE])

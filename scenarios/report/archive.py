@@ -36,7 +36,8 @@ MAX_DEPTH = 16
 MANIFEST, PROCESSES, RESULTS, PAGE = "manifest.json", "processes.json", "results.json", "report.html"
 CHECKPOINTS, EXPORTS = "checkpoints", "exports"
 _DATA = ',"data":'
-_NULL = re.compile(r',"\w{1,40}":null|(?<=\{)"\w{1,40}":null,')  # within a JSON text a quotation mark would be escaped
+# What says nothing. Within a JSON text a quotation mark would be escaped.
+_SAYS_NOTHING = re.compile(r',"\w{1,40}":null|(?<=\{)"\w{1,40}":null,|,"encoding":"utf-8"')
 _CHAIN = len('{"sha256":"","previous":"",') + 128  # what stands in a line before its own content
 
 
@@ -247,7 +248,7 @@ def _line(number: int, row: bytes) -> Line:
     begin = text.find(_DATA, _CHAIN)
     known = begin > 0 and text[_CHAIN - 1 : begin].startswith(',"sequence":') and text.endswith("}}")
     if known and len(text) <= MAX_LINE and text.isprintable():
-        shown = short_hashes(f"{kind} {identity} {_NULL.sub('', text[begin + len(_DATA) : -1])}")
+        shown = short_hashes(f"{kind} {identity} {_SAYS_NOTHING.sub('', text[begin + len(_DATA) : -1])}")
     else:
         shown = shown_json({key: each for key, each in value.items() if key not in ("sha256", "previous", "sequence")})
     return Line(number, kind, identity, content, shown)

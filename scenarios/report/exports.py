@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from outbox.dispatch.claim import ACTOR
 from scenarios.engine.exports import FORMAT
 from scenarios.model import Rows
 from scenarios.report.facts import ExportFile, ExportFound, Line
@@ -14,9 +15,10 @@ from scenarios.report.words import number_of, plain, short_hashes, shown_json, t
 
 MAX_ROWS = 20_000
 ROW, TRANSITION, EVENT = "row", "transition", "event"
-# What says nothing is not shown: a dispatch's row has a dozen columns that most dispatches do without.
+# What says nothing is not shown: a dispatch's row has a dozen columns that most dispatches do without, and most transitions are
+# made by a scan.
 _SAYS_NOTHING = (None, "[]", "{}", "")
-_AS_EVER = (("entity_type", "dispatch"), ("source", "system"))
+_AS_EVER = (("entity_type", "dispatch"), ("source", "system"), ("actor", ACTOR))
 
 
 def export(path: str, content: bytes) -> ExportFile | None:

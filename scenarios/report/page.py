@@ -30,7 +30,7 @@ from scenarios.report.headline import caution_of, headline
 from scenarios.report.story import tell
 from scenarios.report.tables import DATABASE, JOURNALS, in_words
 from scenarios.report.views import Cell, ScenarioView, SectionView, SentenceRow
-from scenarios.report.words import counted, figure, plain
+from scenarios.report.words import counted, figure, plain, turns
 
 MAX_ROWS, MAX_PROCESSES = 600, 400
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_/-]{1,200}")
@@ -64,7 +64,7 @@ def _environment() -> Environment:
 def _told(text: str) -> Markup:
     """Text between tags, kept from turning its surroundings round where it could."""
     shown = text if isinstance(text, Markup) else Markup(escape(text, quote=False))  # noqa: S704 - escaped
-    return shown if shown.isascii() else Markup(f"<bdi>{shown}</bdi>")  # noqa: S704 - escaped
+    return Markup(f"<bdi>{shown}</bdi>") if turns(shown) else shown  # noqa: S704 - escaped
 
 
 @cache
@@ -193,8 +193,8 @@ def _scenarios(archive: Archive, at: Path) -> list[tuple[ScenarioEvidence, Scena
 def _scenario(evidence: ScenarioEvidence, identity: str, told: str, *, inside: bool) -> ScenarioView:
     story = tell(evidence)
     name = plain(evidence.name, 120)
-    title = f"Sequence diagram of {name}, told below in sentences."
-    picture = svg.picture(diagram.draw(story), title, told)
+    title = f"Sequence diagram of {name}"  # the sentences below describe it
+    picture = svg.for_html(svg.picture(diagram.draw(story), title, told))
     cells = (*_cells(evidence), *_row_cells(evidence))
     rows = list(_story(story))
     return ScenarioView(

@@ -105,8 +105,16 @@ def write(scene: Scene, actor: Actor, point: str, what: str) -> Replay[None]:
     if scene.stops_at(actor, point):
         sentence = f"{capital(actor.name)} has written the {what}, and not committed it."
         ask(scene, actor, f"{what}, not committed", sentence, traits=[Trait.CUT], reached=0.7)
+        actor.written = of(scene).transitions.peek()  # numbered when it was written, so it stands before what comes meanwhile
     yield from scene.reach(actor, point)
+    actor.written = None
     hold(scene, actor, what)
+
+
+def writer(scene: Scene, given: Entry) -> Actor | None:
+    """The process that has written this transition and is stopped before its commit; one that never goes on commits none."""
+    held = (each for each in scene.actors if each.suspended is not None and each.written is given.line)
+    return next((each for each in held if each.process.signal is None and not each.cut_off), None)
 
 
 def hold(scene: Scene, actor: Actor, what: str) -> None:

@@ -12,9 +12,9 @@ from markupsafe import Markup
 from scenarios.engine.counts import LAST_EXPORT
 from scenarios.report.facts import ExportFile, JournalFile, Line, Process, ScenarioEvidence
 from scenarios.report.views import FileText, ProcessRow
-from scenarios.report.words import counted, label, plain, shown_json
+from scenarios.report.words import counted, label, plain, short_hashes, shown_json
 
-MAX_LINES = 400
+MAX_LINES = 100
 _ZERO = re.compile(r'(?:, )?"[a-z_]{1,40}": 0(?=[,}])')
 
 
@@ -74,7 +74,7 @@ def process_row(process: Process) -> ProcessRow:
     ended = process.signal or f"exit {process.exit_code}"
     by = {"itself": "", "stop": " (SIGTERM)", "kill": " (by a step)", "harness": " (by the harness)"}.get(process.ended_by, "")
     printed = [line for text in (process.stdout, process.stderr) for line in text.splitlines()[:5]]
-    output = tuple(plain(_ZERO.sub("", line).replace("{, ", "{"), 300) for line in printed)
+    output = tuple(short_hashes(plain(_ZERO.sub("", line).replace("{, ", "{"), 300)) for line in printed)
     name = f"{plain(process.name, 80)}, {process.incarnation}; step {process.step}"
     command = f"{plain(armed, 200)} {plain(process.command, 1000)}".strip()
     return ProcessRow(name, command, output, f"{label(ended)}{by}")

@@ -35,7 +35,7 @@ from scenarios.report import servers
 from scenarios.report.actors import Absent, Actor, Replay, capital
 from scenarios.report.books import Entry, backed_off, clock, short
 from scenarios.report.events import Kind, Trait
-from scenarios.report.posting import Refused, ask, hold, of, post, same_time, write
+from scenarios.report.posting import Refused, ask, hold, of, post, same_time, write, writer
 from scenarios.report.scene import Scene
 from scenarios.report.senders import printed
 from scenarios.report.servers import Request
@@ -75,6 +75,7 @@ class _Scan:
         self.recorded = actor.process.option("--books") == "recorded"
         self.counts = dict.fromkeys(COUNTERS, 0)
         self.superseded = 0
+        self.passed_over = False  # a row that another process had locked
         self.began = scene.now(actor)  # a variant dates everything by it
 
     def run(self) -> Replay[None]:
@@ -92,11 +93,13 @@ class _Scan:
                 break
             finished = None if claim is None else (yield from self._send(claim))
         if not any(self.counts.values()) and not self.superseded:
-            self.actor.remark = "nothing was due"
-            words = f"{capital(self.actor.name)} asks for what is due, and nothing is."
+            self.actor.remark = "what was due was locked" if self.passed_over else "nothing was due"
+            why = "passes over a row that another one has locked" if self.passed_over else "nothing is"
+            words = f"{capital(self.actor.name)} asks for what is due, and {why}."
             # One scan of many that did nothing else is one row.
             first = self.scene.events[-1].kind is Kind.START and self.actor.process.incarnation > 1
-            ask(self.scene, self.actor, "anything due? nothing", words, joined=first)
+            label = f"anything due? {'locked' if self.passed_over else 'nothing'}"
+            ask(self.scene, self.actor, label, words, joined=first)
 
     def _turn(self, finished: Claim | None, *, room: bool) -> Replay[tuple[Claim | None, bool]]:
         """Settle and claim: the claim, and whether a row was found due."""
@@ -127,6 +130,9 @@ class _Scan:
     def _claim(self) -> tuple[Claim | None, bool]:
         given = self.books.next()
         if given is None or not self._is_claim(given):
+            return None, False
+        if writer(self.scene, given) is not None:
+            self.passed_over = True
             return None, False
         self.counts["attempted"] += 1
         row = post(self.scene, self.actor, given)

@@ -4,6 +4,7 @@ All words are escaped here; those that run from right to left are isolated. Clas
 hundreds of pictures.
 """
 
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -53,6 +54,7 @@ MARKS = {
     "t": (-5, -5, "h10l-4 4 3 2-5 4h-4z"),
 }
 _BEHIND = ("lane", "rest", "crash")
+_QUOTED = re.compile(r'<text x="-?\d+" y="-?\d+">|<g class="\w+">')  # in a word no tag begins: it is escaped
 _ANCHORS = {"start": "", "middle": "m", "end": "e"}
 
 
@@ -67,6 +69,11 @@ def picture(diagram: Diagram, label: str, told: str = "") -> str:
         f'<svg class="dg" role="img" aria-label="{escape(label)}"{described} '
         f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">{_body(diagram)}</svg>'
     )
+
+
+def for_html(picture: str) -> str:
+    """`picture` without the quotation marks that XML needs and HTML does not: a page holds ten thousand of them."""
+    return _QUOTED.sub(lambda tag: tag[0].replace('"', ""), picture)
 
 
 def document(diagram: Diagram, label: str) -> str:
@@ -93,10 +100,14 @@ def _mark(x: int, y: int, name: str) -> str:
 def _body(diagram: Diagram) -> str:
     """Lanes behind, then boxes, arrows, marks and words. What looks alike stands together: a page holds thousands of them."""
     behind, boxes, above, marks, words = (dict[str, str]() for _ in range(5))
+    letters: dict[tuple[str, int], list[tuple[int, str]]] = {}
     for shape in diagram.shapes:
         match shape:
             case Text(x, y, text, style, anchor):
                 look = f"{style} {_ANCHORS[anchor]}".strip()
+                if len(text) == 1 and text.isascii():
+                    letters.setdefault((look, y), []).append((x, text))
+                    continue
                 told = escape(isolated(text), quote=False)
                 words[look] = f'{words.get(look, "")}<text x="{x}" y="{y}">{told}</text>'
             case Box(x, y, width, height, style):
@@ -110,6 +121,9 @@ def _body(diagram: Diagram) -> str:
                 marks[look] = marks.get(look, "") + _mark(x, y, name)
             case Figures():
                 pass
+    for (look, y), placed in letters.items():  # those of a row share an element, which gives each its place
+        xs, told = " ".join(str(x) for x, _ in placed), escape("".join(letter for _, letter in placed), quote=False)
+        words[look] = f'{words.get(look, "")}<text x="{xs}" y="{y}">{told}</text>'
     layers = (behind, boxes, above, marks)
     paths = [f'<path d="{way}"{_class(style)}/>' for layer in layers for style, way in layer.items()]
     texts = [f"<g{_class(look)}>{told}</g>" if look else told for look, told in words.items()]

@@ -44,9 +44,12 @@ def _escape(character: str) -> str:
 
 def isolated(text: str) -> str:
     """`text` kept from turning its surroundings round, for places where no markup can do it (SVG)."""
-    if text.isascii() or not any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in text):
-        return text
-    return f"{_FIRST_STRONG_ISOLATE}{text}{_POP_ISOLATE}"
+    return f"{_FIRST_STRONG_ISOLATE}{text}{_POP_ISOLATE}" if turns(text) else text
+
+
+def turns(text: str) -> bool:
+    """Whether something in `text` is written from right to left. Marks that only turn are no text: `plain` shows them."""
+    return not text.isascii() and any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in text)
 
 
 def short_hashes(text: str) -> str:

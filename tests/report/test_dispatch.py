@@ -273,7 +273,7 @@ def test_as_files_they_have_lanes_times_and_counts(stories: Mapping[str, Story])
     text = mermaid.text(told)
     assert "participant P0 as database" in text
     assert "claim#58; attempt 2, at 1015" in text
-    assert ">T</text>" in svg.document(draw(told), "zombie")
+    assert ">ERTA</text>" in svg.document(draw(told), "zombie")
 
 
 def test_the_row_of_a_scenario_has_attempts_and_rows(study: Archive) -> None:

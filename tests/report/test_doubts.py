@@ -193,7 +193,7 @@ def test_a_long_journal_is_told_in_a_moment(study: Archive) -> None:
 @settings(max_examples=80, deadline=None)
 @given(chance=strategies.randoms(use_true_random=False))
 def test_whatever_lines_are_lost_doubled_or_moved_each_is_placed_once(study: Archive, chance: Random) -> None:
-    scenario = chance.choice(study.scenarios)
+    scenario = chance.choice([each for each in study.scenarios if each.journals])  # some have an export and nothing else
     journals = dict(scenario.journals)
     for _ in range(chance.randint(1, 3)):
         path = chance.choice(sorted(journals))

@@ -77,6 +77,13 @@ def test_the_page_of_the_whole_study_is_small_and_quickly_made() -> None:
     assert len(content) < MAX_BYTES
 
 
+def test_a_long_journal_is_shown_to_its_hundredth_line_and_says_how_many_more_there_are(study: Archive) -> None:
+    given = max(study.scenarios, key=lambda each: max((len(file.lines) for file in each.journals.values()), default=0))
+    (lines,) = [len(file.lines) for file in given.journals.values() if len(file.lines) > 100]
+    text = page.render(replace(study, scenarios=(given,)), STUDY / "report.html").decode()
+    assert f"\n… {lines - 100} more lines</pre>" in text
+
+
 def test_it_is_the_same_page_each_time(study: Archive, content: bytes) -> None:
     assert page.render(study, STUDY / "report.html") == content
 
