@@ -22,6 +22,7 @@ from scenarios.oracle.variant import PAUSES, POINTS, WIRE, Variant
 from scenarios.oracle.variants import VARIANTS
 from tests.test_imports import imported, is_within, read_sources
 
+pytestmark = pytest.mark.campaign
 BY_NAME = {each.name: each for each in VARIANTS}
 FIELD_CASES = {f"F{number:02}" for number in range(1, 25)}
 # One for each kind of violation, and one for each mode. Two cases of each system would not be enough to see it.

@@ -65,6 +65,7 @@ def _bodies_cut_by_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(audit.wire, "_unread", lambda request, arrival: arrival.data["fingerprint"] is None)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("hole", "kind"),
     [
