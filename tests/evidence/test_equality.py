@@ -50,6 +50,7 @@ def test_a_run_that_fails_is_no_equality() -> None:
     assert "NOT EQUAL: 1 of 1 runs; they are kept in " in done.stdout
 
 
+@pytest.mark.campaign  # test_evidence compares them, too
 def test_both_ways_of_spawning_leave_the_same_evidence(tmp_path: Path) -> None:
     done = call("--section", "unknown", "--jobs", "2")
     assert done.returncode == 0, done.stdout + done.stderr

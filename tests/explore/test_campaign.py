@@ -199,8 +199,8 @@ def test_all_files_stay_where_all_are_asked_for(ground: Ground, tmp_path: Path) 
 def test_a_campaign_of_a_shipped_subject_is_true_to_the_audit(tmp_path: Path) -> None:
     out = tmp_path / "campaign"
     asked = ("explore", "--subject", "journal/keyed", "--budget", "3", "--keep", "all", "--out", out)
-    for command in ((ROOT / "run.py", *asked), (ROOT / "audit" / "audit.py", out)):
-        done = subprocess.run([sys.executable, *map(str, command)], cwd=ROOT, capture_output=True, text=True, check=False)
+    for argv in ((ROOT / "run.py", *asked), (ROOT / "audit" / "audit.py", out)):
+        done = subprocess.run([sys.executable, *map(str, argv)], cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     assert "3 cases (3 held), 3 derived from their files" in done.stdout
 

@@ -254,6 +254,7 @@ def test_new_interpreters_come_to_the_same_verdicts(ground: Ground, tmp_path: Pa
     ]
 
 
+@pytest.mark.campaign
 def test_every_point_that_is_declared_is_reached_by_a_subject(ground: Ground, tmp_path: Path) -> None:
     """Each point is a case at depth 1, or at depth 2 one that a torn write or an unknown outcome leads to, in the recovery or
     with another process in the same round."""
