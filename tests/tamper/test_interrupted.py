@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.tamper.interrupted import interrupt
 
 
+@pytest.mark.campaign
 def test_a_run_that_was_ended_leaves_nothing_that_passes() -> None:
     found = interrupt(times=4, seed=23, only=("delivery/keyed_delivery", "delivery/unkeyed_delivery"))
     assert found.bad == []

@@ -27,6 +27,7 @@ def edits(ground_of: Field) -> list[Edit]:
     return list({(edit.kind, edit.file, edit.place): edit for edit in found}.values())
 
 
+@pytest.mark.campaign
 def test_a_share_of_the_legal_edits(small: Path) -> None:
     figures = measure(small, share=0.0, seed=23, legal=0.015)
     made, refused = figures.held("a")

@@ -36,6 +36,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return study(tmp_path_factory, *SCENARIOS)
 
 
+@pytest.mark.campaign
 def test_all_of_them_are_refused(crowd: Path) -> None:
     figures = measure(crowd, share=SMALL_SHARE, seed=23)
     assert figures.bad() == []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.tamper.__main__ import percent, survivors, table
 from tests.tamper.draft import TWICE, Draft
 from tests.tamper.edits import Edit, edits_of
@@ -12,6 +14,7 @@ from tests.tamper.measure import measure, words
 from tests.tamper.reasons import reason_for
 
 
+@pytest.mark.campaign
 def test_a_share_of_all_edits(small: Path) -> None:
     figures = measure(small, share=0.04, seed=23)
     made, refused = figures.held("a")
