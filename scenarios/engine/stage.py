@@ -135,11 +135,11 @@ class Stage:
                 f"{process}: expected exit code {' or '.join(map(str, sorted(codes)))}, actual {ending}{process.last_words()}"
             )
 
-    async def kill(self, process: Process) -> None:
+    async def kill(self, process: Process) -> Ending:
         """Kill a running process (SIGKILL) as a part of what is played, and wait for its end. Raises StepFailed."""
         process.ended_by = "kill"
         self.signal(process, signal.SIGKILL)
-        await self.ended(process, self.bounds.stop_seconds)
+        return await self.ended(process, self.bounds.stop_seconds)
 
     async def end(self, process: Process) -> None:
         """End a process that nothing else ends. Raises HarnessBug if that cannot be done."""

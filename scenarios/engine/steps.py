@@ -151,9 +151,7 @@ class Steps:
     async def _kill(self, number: int, step: Kill) -> None:
         process = self.stage.running(step.process)
         process.expect_signal("SIGKILL")
-        process.ended_by = "kill"
-        self.stage.signal(process, signal.SIGKILL)
-        ending = await self.stage.ended(process, self._bounds.stop_seconds)
+        ending = await self.stage.kill(process)
         if ending.signal != "SIGKILL":
             raise StepFailed(f"{process} was killed: expected signal SIGKILL, actual {ending}{process.last_words()}")
 

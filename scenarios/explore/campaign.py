@@ -26,7 +26,6 @@ from scenarios.explore.subjects import wired
 from scenarios.explore.verdicts import UNKNOWN, VIOLATED
 
 CASES, BASELINE = "cases", "baseline"
-MAX_DEPTH = 3
 
 
 @dataclass(frozen=True, slots=True)

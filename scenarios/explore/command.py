@@ -127,14 +127,9 @@ def _report(out: Path, campaign: Campaign, wall_seconds: float) -> int:
             print(f"… and more; all are in {out / results.RESULTS}")
             break
         print(f"{kept_line(result)}\n  again: {replay_line(result['case'])}")
-    nothing = not totals.cases
-    if nothing and not doubts:
+    if not totals.cases and not doubts:
         print("UNKNOWN: no case was derived")
-    verdict, code = ("PASS", 0)
-    if totals.violated:
-        verdict, code = "FAIL", 1
-    if doubts or totals.unknown or nothing:
-        verdict, code = "UNKNOWN", 3
+    verdict = archive.verdict(campaign.derived, totals)
     print(
         f"{verdict} {out}: {totals.cases} cases, {totals.violated} violated, {totals.unknown} unknown, {totals.pruned} pruned; "
         f"{totals.processes} child processes, {wall_seconds:.1f} s, {totals.cases / wall_seconds:.1f} cases a second"
@@ -147,7 +142,7 @@ def _report(out: Path, campaign: Campaign, wall_seconds: float) -> int:
             + (f"; not in this campaign: {', '.join(silent)}" if silent else "")
         )
     print(f"Now let the audit judge: python audit/audit.py {out}")
-    return code
+    return {"PASS": 0, "FAIL": 1, "UNKNOWN": 3}[verdict]
 
 
 def find(text: str) -> Case:

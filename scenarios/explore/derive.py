@@ -122,7 +122,7 @@ def pause_cases(derived: Derived) -> Iterator[Case]:
 
 
 def wire_cases(derived: Derived) -> Iterator[Case]:
-    """Every cut alone, and every cut of the first exchange together with a death of whoever sends or receives in that round."""
+    """Every cut, alone, on each exchange of the first round. A deeper level adds the deaths beside it."""
     connections = derived.reached[0].get("receiver", {}).get("arrival.append.before", 0)
     for fault in (*CUTS, *WHOLE):
         for connection in range(1, connections + 1):
