@@ -26,9 +26,10 @@ from scenarios.engine.supervisor import Supervisor
 from scenarios.errors import EvidenceIncomplete, Interrupted
 from scenarios.explore import archive, results
 from scenarios.explore.campaign import CASES, Campaign, Plan
-from scenarios.explore.levels import POINTS
+from scenarios.explore.levels import POINTS, POWER
 from scenarios.explore.model import Case, Subject, parse
 from scenarios.explore.progress import shown
+from scenarios.explore.recorded import can_record, record_for
 from scenarios.explore.rounds import KEEP_ALL, Play, Room
 from scenarios.explore.story import kept_line, replay_line
 from scenarios.explore.subjects import SUBJECTS, wired
@@ -65,6 +66,10 @@ def choose(patterns: Sequence[str], subjects: Sequence[Subject] = SUBJECTS) -> t
 def explore(asked: Exploring, stream: TextIO) -> int:
     """Run a campaign, or go on with it. Prints what a person wants to know; returns the exit code."""
     place = store(asked.store)
+    if asked.plan.mode == POWER:
+        can_record(asked.plan.subjects, asked.store)
+        if asked.plan.depth > 1:
+            raise BadInput("--depth: a loss of power is followed by a recovery without faults; leave --depth out")
     told_plan = archive.plan_data(asked.plan, asked.store)
     if asked.resume:
         _same_plan(asked.out, told_plan)
@@ -156,17 +161,22 @@ def find(text: str) -> Case:
     return parse(text, [wired(subject) if through_relay else subject for subject in known])
 
 
+def _playable(text: str, store_name: str) -> tuple[Case, Store]:
+    """The case of this name and its databases. Raises BadInput where it cannot be played on this machine."""
+    case, databases = find(text), store(store_name)
+    if case.power is not None:
+        can_record((case.subject,), store_name)
+    return case, databases
+
+
 def replay(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
     """Run one case again into the new directory `out` and tell its story; the exit code is its verdict's."""
-    case, databases = find(text), store(store_name)
+    case, databases = _playable(text, store_name)
     fresh_directory(out, CASES)
 
     async def work(supervisor: Supervisor, place: Any) -> dict[str, Any]:
-        return await _play(
-            case,
-            Room(supervisor, place, keep=KEEP_ALL, observe=True, restart_servers=len(case.rounds) > 1),
-            out.resolve() / "case",
-        )
+        room = Room(supervisor, place, keep=KEEP_ALL, observe=True, restart_servers=len(case.rounds) > 1)
+        return await _play(case, await record_for(case, room, out.resolve()), out.resolve() / "case")
 
     result = staged(work, Where(out, spawn, databases, (case.subject,)))
     print(f"{kept_line(result)}\nfiles: {out / 'case'}")
@@ -175,11 +185,12 @@ def replay(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
 
 def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
     """Find the fewest faults of a failing case that still fail, in new folders below `out`."""
-    case, databases = find(text), store(store_name)
+    case, databases = _playable(text, store_name)
     fresh_directory(out, CASES)
 
     async def work(supervisor: Supervisor, place: Any) -> dict[str, Any]:
         room = Room(supervisor, place, keep=KEEP_ALL, restart_servers=len(case.rounds) > 1)
+        room = await record_for(case, room, out.resolve())
         smallest = await _play(case, room, out.resolve() / "0-whole")
         if smallest["verdict"] != VIOLATED:
             return smallest

@@ -15,6 +15,7 @@ from scenarios.explore.rounds import KEEP_ALL, Play, Played, Room
 from scenarios.explore.state import Place, State
 from scenarios.explore.verdicts import HELD
 from scenarios.model import Counts, Scenario
+from scenarios.power.recording import Recording
 
 # Every byte class of a message: nothing, inside the start line, after it, inside the headers, between, inside the body, all.
 PLACES = ("start", "7", "start-line", "60", "headers", "body-middle", "end")
@@ -24,12 +25,13 @@ WHOLE = ("duplicate-request", "hold-response", "redirect", "unreadable-success",
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What the runs without faults gave: the points of each round, the last state, and why they cannot be trusted."""
+    """What the runs without faults gave: the points of each round, the last state, and why they cannot be trusted. In mode `power` also what was recorded of another such run."""
 
     subject: Subject
     reached: tuple[Reached, ...]
     state: State
     doubts: tuple[str, ...]
+    recording: Recording | None = None
 
 
 async def derive(subject: Subject, room: Room, directory: Path) -> Derived:

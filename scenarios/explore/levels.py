@@ -12,9 +12,10 @@ from typing import Any
 from scenarios.explore import results
 from scenarios.explore.derive import Derived, pause_cases, point_cases, wire_cases
 from scenarios.explore.model import Case, Death, Reached, deaths, parse
+from scenarios.explore.power import power_cases
 
-POINTS, WIRE, PAUSES = "points", "wire", "pauses"
-FIRST: Mapping[str, Callable[[Derived], Iterator[Case]]] = {POINTS: point_cases, WIRE: wire_cases, PAUSES: pause_cases}
+POINTS, WIRE, PAUSES, POWER = "points", "wire", "pauses", "power"
+FIRST: Mapping[str, Callable[[Derived], Iterator[Case]]] = {POINTS: point_cases, WIRE: wire_cases, PAUSES: pause_cases, POWER: power_cases}
 MODES = tuple(FIRST)
 
 

@@ -151,7 +151,16 @@ class Cut:
         return f"{self.connection}:{self.fault}"
 
 
-Fault = Death | Pause | Cut
+@dataclass(frozen=True, slots=True)
+class Power:
+    """All machines lose power after the first `call` calls of the recorded run without faults. `image` is the number, from 1, of
+    what their disks hold then, among what they may legally hold."""
+
+    call: int
+    image: int
+
+
+Fault = Death | Pause | Cut | Power
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,17 +187,24 @@ class Case:
     def _text(self, fault: Fault) -> str:
         if isinstance(fault, Cut):
             return f"wire:{fault.fault}#{fault.connection}"
+        if isinstance(fault, Power):
+            return f"power:{fault.call}.{fault.image}"
         named = "" if self.subject.owner(fault.point) == fault.process else f"{fault.process}:"
         return f"{'pause:' if isinstance(fault, Pause) else ''}{named}{fault.setting}"
 
     @property
     def struck(self) -> frozenset[str]:
         """The processes that die or are stopped."""
-        return frozenset(fault.process for fault in self.faults if not isinstance(fault, Cut))
+        return frozenset(fault.process for fault in self.faults if not isinstance(fault, Cut | Power))
+
+    @property
+    def power(self) -> Power | None:
+        """The loss of power that the case begins with, where it does."""
+        return next((fault for fault in self.faults if isinstance(fault, Power)), None)
 
     def armed(self, number: int, process: str) -> Death | Pause | None:
         """Where `process` is to die or to be stopped in round `number` (from 1)."""
-        at_points = (each for each in self._of(number) if not isinstance(each, Cut))
+        at_points = (each for each in self._of(number) if not isinstance(each, Cut | Power))
         return next((each for each in at_points if each.process == process), None)
 
     def cuts(self, number: int) -> tuple[Cut, ...]:
@@ -204,6 +220,7 @@ class Case:
 
 
 _AT_POINT = re.compile(r"(?P<pause>pause:)?(?:(?P<process>[a-z_]+):)?(?P<point>[a-z_]+(?:\.[a-z_]+)+)#(?P<number>[1-9]\d{0,8})")
+_POWER = re.compile(r"power:(?P<call>0|[1-9]\d{0,8})\.(?P<image>[1-9]\d{0,8})")
 _CUT = re.compile(r"wire:(?P<fault>[a-z-]+(?::[a-z0-9-]+)?)#(?P<number>[1-9]\d{0,8})")
 
 
@@ -223,8 +240,10 @@ def _case(text: str, subjects: Sequence[Subject]) -> Case:
     if told == NONE:
         return Case(subject)
     rounds = tuple(() if part == NONE else tuple(_fault(each, subject) for each in part.split("&")) for part in told.split("+"))
-    for struck in rounds:
+    for number, struck in enumerate(rounds, 1):
         _can_come(struck)
+        if any(isinstance(each, Power) for each in struck) and (number, len(struck)) != (1, 1):
+            raise BadInput("a loss of power ends the recorded run, so it is the first fault, and alone in its round")
     if not rounds[-1]:
         raise BadInput(f"its last round is {NONE!r}; rounds without faults follow by themselves")
     return Case(subject, rounds)
@@ -232,7 +251,10 @@ def _case(text: str, subjects: Sequence[Subject]) -> Case:
 
 def _can_come(struck: Sequence[Fault]) -> None:
     """Refuse a round in which one process or one connection is struck twice: the second fault could not come."""
-    found = Counter(f"connection {each.connection}" if isinstance(each, Cut) else each.process for each in struck)
+    found = Counter(
+        f"connection {each.connection}" if isinstance(each, Cut) else "power" if isinstance(each, Power) else each.process
+        for each in struck
+    )
     for what, count in found.items():
         if count > 1:
             raise BadInput(f"{what} is struck twice in one round; begin the next round with +")
@@ -244,6 +266,8 @@ def _fault(text: str, subject: Subject) -> Fault:
         cut = Cut(match["fault"], int(match["number"]))
         wire.parse(cut.argument)
         return cut
+    if (match := _POWER.fullmatch(text)) is not None:
+        return Power(int(match["call"]), int(match["image"]))
     match = _AT_POINT.fullmatch(text)
     process = match and (match["process"] or subject.owner(match["point"]))
     if match is None or process is None:

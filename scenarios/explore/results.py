@@ -49,6 +49,8 @@ def line(played: Played, *, reached: bool) -> dict[str, Any]:
         "rounds": played.rounds,
         "processes": len(played.processes),
     }
+    if played.image is not None:
+        told["image"] = {"left": played.image.told, "digest": played.image.digest}
     if reached:
         told["reached"] = [{process: dict(points) for process, points in each.items()} for each in played.reached]
     return told

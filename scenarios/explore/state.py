@@ -32,7 +32,7 @@ class State:
     `effects`, `receipts` and `history` count by operation key, `arrivals` and `attempts` (as the sender recorded them) in all;
     `unfinished` says what the sender still has to do, `ended` how it gave an operation up, by key: a status word. `uncaused`
     are sentences about what happened without a cause: out of its turn, after its deadline, with a result that nobody gave.
-    `torn` and `damaged` name files with a torn tail and with lines that are not what was written. `told` is the whole in words.
+    `intended` are the operations that the sender knows of. `torn` and `damaged` name files with a torn tail and with lines that are not what was written. `told` is the whole in words.
     `contents`, by relative path, and `tables` are what the digest is made of.
     """
 
@@ -48,6 +48,7 @@ class State:
     torn: tuple[str, ...]
     damaged: tuple[str, ...]
     told: str
+    intended: tuple[str, ...] = ()
     contents: Mapping[str, bytes] = field(default_factory=dict)
     tables: Mapping[str, Any] = field(default_factory=dict)
 

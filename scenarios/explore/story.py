@@ -8,6 +8,8 @@ from typing import Any
 def story(result: Mapping[str, Any]) -> str:
     """One plain sentence about the result of a case."""
     parts = [*_others(result["case"])]
+    if "image" in result:
+        parts[0] += f" ({result['image']['left']})"
     parts += [
         f"{death['process']} died at {death['point']}#{death['occurrence']} in round {death['round']} ({death['left']})"
         for death in result["deaths"]
@@ -35,5 +37,8 @@ def _others(case: str) -> Iterator[str]:
             kind, _, what = fault.partition(":")
             if kind == "pause":
                 yield f"whoever reached {what} in round {number} was stopped there, overtaken by another one, and went on"
+            elif kind == "power":
+                call, _, image = what.partition(".")
+                yield f"all machines lost power after call {call}, and image {image} of their disks was left"
             elif kind == "wire":
                 yield f"the relay did {what.replace('#', ' to connection ')} in round {number}"

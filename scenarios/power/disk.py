@@ -130,7 +130,7 @@ class Disk:
         return self.live[name]
 
     def _node(self, path: str) -> int:
-        if path in (ROOT, "."):
+        if path == ROOT:
             return 0
         name = self._name(path)
         if name not in self.live:

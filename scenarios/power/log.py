@@ -139,7 +139,7 @@ class _Reader:
 
     def _open(self, process: str, number: int, path: str, arguments: str) -> None:
         own = self._own(path)
-        if own is None:
+        if not own:
             self.opened.pop((process, number), None)
             return
         flags = _outside_texts(arguments)
@@ -238,6 +238,8 @@ class _Reader:
 
     def _own(self, path: str) -> str | None:
         path = posixpath.normpath(path)
+        if path == self.root:
+            return ""
         return path[len(self.root) + 1 :] if path.startswith(f"{self.root}/") else None
 
 

@@ -16,7 +16,7 @@ from scenarios.power.log import TRACED
 # More than any program of ours writes in one call; a log that was cut is refused when it is read.
 MOST_BYTES = 1 << 24
 TRIAL_SECONDS = 20.0
-_STRACE = ("strace", "-f", "-yy", "-xx", "-s", str(MOST_BYTES), "-qq")
+_STRACE = ("strace", "-f", "-yy", "-xx", "-s", str(MOST_BYTES), "-q")
 
 
 @functools.cache

@@ -7,7 +7,7 @@ between, it is another case, for recovery starts other programs.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from scenarios.power import disk, images, promises
@@ -31,6 +31,24 @@ class Recording:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_after", lru_cache(maxsize=4)(lambda count: disk.after(self.events, count)))
+
+    @cached_property
+    def _distinct(self) -> tuple[tuple[Place, ...], int]:
+        return distinct(self)
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The moments and numbers of the images that are judged, in order."""
+        return self._distinct[0]
+
+    @property
+    def images(self) -> int:
+        """How many images there are, before those that are equal are taken together."""
+        return self._distinct[1]
+
+    def shape(self) -> list[tuple[str, str, str, str, int, int]]:
+        """What two recorded runs must have in common: everything but the bytes, some of which a database takes by chance."""
+        return [(each.kind, each.process, each.path, each.to, each.number, len(each.data)) for each in self.events]
 
     def done(self, call: int) -> frozenset[str]:
         """The programs that run once and had ended well after the first `call` events."""
@@ -56,7 +74,7 @@ class Recording:
         return [*promises.broken(self.events, self.views, call, found, self.servers.__contains__)]
 
 
-def distinct(recording: Recording) -> tuple[list[Place], int]:
+def distinct(recording: Recording) -> tuple[tuple[Place, ...], int]:
     """The moments and numbers of all images that differ, in order, and how many there were before those that are equal were
     counted once."""
     found: dict[tuple[str, frozenset[str]], Place] = {}
@@ -64,7 +82,7 @@ def distinct(recording: Recording) -> tuple[list[Place], int]:
     for call, digest, number in _digests(recording.events):
         found[digest, recording.done(call)] = (call, number)
         count += 1
-    return sorted(found.values()), count
+    return tuple(sorted(found.values())), count
 
 
 def _digests(events: Sequence[Event]) -> Iterator[tuple[int, str, int]]:
