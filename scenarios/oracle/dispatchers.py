@@ -25,6 +25,7 @@ from outbox.journal import Record
 from outbox.policies import Policy
 from outbox.transport import Limits
 from outbox.workflow import RECEIPTS, Workflow, intentions
+from scenarios.oracle.disks import NamelessYet, NameForgotten, NeverSynced, RenamedFirst, ReplacedReceipts
 from scenarios.oracle.flows import EarlyReceipt, GluedLine, SplitLine, TornTail
 from scenarios.oracle.wires import (
     AnyStatus,
@@ -76,6 +77,11 @@ SENDERS: Mapping[str, Sender] = {
     "torn-tail": Sender(flow=TornTail),
     "glued-line": Sender(flow=GluedLine),
     "split-line": Sender(flow=SplitLine),
+    "never-synced": Sender(flow=NeverSynced),
+    "nameless-yet": Sender(flow=NamelessYet),
+    "replaced": Sender(flow=ReplacedReceipts),
+    "renamed-first": Sender(flow=RenamedFirst),
+    "name-forgotten": Sender(flow=NameForgotten),
     "hidden-resend": Sender(wire=HiddenResend),
     "key-of-its-own": Sender(wire=KeyOfItsOwn),
     "any-status": Sender(wire=AnyStatus),
