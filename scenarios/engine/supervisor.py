@@ -128,7 +128,15 @@ class Supervisor:
 
     async def __aenter__(self) -> Self:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        command = [*self._under, sys.executable, "-m", "scenarios.engine.spawner", str(theirs.fileno()), self._spawn, *self._preloaded]
+        command = [
+            *self._under,
+            sys.executable,
+            "-m",
+            "scenarios.engine.spawner",
+            str(theirs.fileno()),
+            self._spawn,
+            *self._preloaded,
+        ]
         try:
             self._process = subprocess.Popen(  # noqa: ASYNC220 - returns once it has forked, and must not depend on the loop
                 command,

@@ -15,7 +15,12 @@ from scenarios.explore.model import Case, Death, Reached, deaths, parse
 from scenarios.explore.power import power_cases
 
 POINTS, WIRE, PAUSES, POWER = "points", "wire", "pauses", "power"
-FIRST: Mapping[str, Callable[[Derived], Iterator[Case]]] = {POINTS: point_cases, WIRE: wire_cases, PAUSES: pause_cases, POWER: power_cases}
+FIRST: Mapping[str, Callable[[Derived], Iterator[Case]]] = {
+    POINTS: point_cases,
+    WIRE: wire_cases,
+    PAUSES: pause_cases,
+    POWER: power_cases,
+}
 MODES = tuple(FIRST)
 
 

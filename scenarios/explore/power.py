@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from outbox.errors import BadInput
 from scenarios.engine.stage import StepFailed
 from scenarios.explore.model import Case, Power, Subject
-from scenarios.explore.state import Place, State
+from scenarios.explore.state import Place, State, Unreadable, unread
 from scenarios.explore.verdicts import LOST, PHANTOM, Violation
 from scenarios.power import disk, recording
 from scenarios.power.disk import Disk, Image
@@ -34,8 +34,9 @@ def power_cases(derived: "Derived") -> Iterator[Case]:
             yield Case(derived.subject, ((Power(call, image),),))
 
 
-def left_by(subject: Subject, recorded: Recording, power: Power, directory: Path) -> State:
-    """Build the image of a case in `directory`; what is on it. Raises BadInput where there is no such image."""
+def left_by(subject: Subject, recorded: Recording, power: Power, directory: Path) -> tuple[State, tuple[Violation, ...]]:
+    """Build the image of a case in `directory`; what is on it, and what is wrong with that. Raises BadInput where there is no
+    such image."""
     image = recorded.image((power.call, power.image))
     if image is None:
         raise BadInput(
@@ -43,19 +44,22 @@ def left_by(subject: Subject, recorded: Recording, power: Power, directory: Path
             "after that one; derive again"
         )
     recording.build(image, directory)
-    return look(subject, image)
+    try:
+        found = look(subject, image)
+    except Unreadable as error:
+        return unread(), (Violation(LOST, f"when the power was back this could not be read: {error}"),)
+    return found, _wrong(subject, recorded, power, found)
 
 
 def look(subject: Subject, image: Image) -> State:
-    """What is on an image. It is looked at elsewhere: whoever opens a database changes its files."""
+    """What is on an image. It is looked at elsewhere: whoever opens a database changes its files. Raises Unreadable."""
     with tempfile.TemporaryDirectory(prefix="halt23-image-") as scratch:
         recording.build(image, Path(scratch))
         return subject.read(Place(Path(scratch), str(Path(scratch) / DATABASE) if subject.uses_database else None))
 
 
-def must_hold(case: Case, recorded: Recording, power: Power, found: State) -> tuple[Violation, ...]:
-    """What is wrong with what was found on a disk: what had been told and is gone, and what has no cause."""
-    subject = case.subject
+def _wrong(subject: Subject, recorded: Recording, power: Power, found: State) -> tuple[Violation, ...]:
+    """What had been told and is gone, and what has no cause."""
     wrong = [Violation(LOST, sentence) for sentence in recorded.broken(power.call, view(found))]
     if not subject.uses_database:
         gone = [key for key in found.history if not found.receipts.get(key)]

@@ -18,13 +18,14 @@ from scenarios.explore.launcher import at_round
 from scenarios.explore.model import Case, Subject
 from scenarios.explore.power import DATABASE, check, views
 from scenarios.explore.rounds import SPARE_ROUNDS, Room
-from scenarios.explore.state import Place
+from scenarios.explore.state import Place, Unreadable
 from scenarios.model import SQLITE, Counts, Scenario
 from scenarios.power import events, log, recorder
 from scenarios.power.log import Unmodelled
 from scenarios.power.recording import Recording
 
 CALLS, VIEWS = "calls.jsonl", "views.json"
+CANNOT = (StepFailed, Unmodelled, Unreadable, LookupError)
 
 
 def can_record(subjects: Sequence[Subject], store: str) -> None:
@@ -40,7 +41,7 @@ async def recorded(derived: Derived, room: Room, base: Path) -> Derived:
     subject = derived.subject
     try:
         first, second = [await record(subject, room, base / f"recorded-{number}") for number in (1, 2)]
-    except (StepFailed, Unmodelled, LookupError) as sentence:
+    except CANNOT as sentence:
         return replace(derived, doubts=(f"{subject.name} cannot be recorded: {sentence}",))
     if first.shape() != second.shape():
         return replace(derived, doubts=(f"{subject.name}: two recorded runs made other calls, so no case has a stable name",))
@@ -56,7 +57,7 @@ async def record_for(case: Case, room: Room, out: Path) -> Room:
         return room
     try:
         return replace(room, recording=await record(case.subject, room, out / "recorded"))
-    except (StepFailed, Unmodelled, LookupError) as sentence:
+    except CANNOT as sentence:
         raise BadInput(f"{case.subject.name} cannot be recorded: {sentence}") from None
 
 

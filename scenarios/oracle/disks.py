@@ -120,7 +120,7 @@ class AnswersFirst(Keyed):
         super().__init__(context)
         self.ledger.close()
         self._effects = _SyncedWithNext(EFFECTS, EFFECTS.path(context.directory))
-        self.ledger._journal = self._effects  # noqa: SLF001 - the only part of a ledger that is wrong here
+        self.ledger._journal = self._effects
 
     async def serve(self, arrival: Arrival) -> Answer:
         """As a keyed receiver, with the sync that the last one lacked."""

@@ -22,7 +22,7 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from scenarios.power.events import CREATE, DIRECTORY, REMOVE, RENAME, SYNC, TRUNCATE, WRITE, Event
+from scenarios.power.events import DIRECTORY, WRITE, Event
 
 SECTOR_BYTES = 512
 ROOT = ""
