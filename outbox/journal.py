@@ -93,8 +93,8 @@ class JournalSpec:
 def declare(name: str, *types: str, synced: bool = True, under_study: bool = True) -> JournalSpec:
     """Declare a journal and the fault points of its writes. Instruments (`under_study=False`) have no points.
 
-    `synced=False` is for logs that only observe: they survive the death of the process. Of what the loss of power leaves of them
-    the records before the first gap are kept.
+    `synced=False` is for logs that only observe: they survive the death of the process. Of what the loss of power leaves of
+    them the records before the first gap are kept.
     """
     if not under_study:
         return JournalSpec(name, dict.fromkeys(types, faults.NO_POINTS), faults.NO_POINTS, faults.NO_POINTS, synced)

@@ -32,7 +32,8 @@ TWICE = "twice"
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What the runs without faults gave: the points of each round, the last state, and why they cannot be trusted. In mode `power` also what was recorded of another such run."""
+    """What the runs without faults gave: the points of each round, the last state, and why they cannot be trusted. In mode
+    `power` also what was recorded of another such run."""
 
     subject: Subject
     reached: tuple[Reached, ...]

@@ -170,8 +170,8 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """All machines lose power after the first `call` calls of the recorded run without faults. `image` is the number, from 1, of
-    what their disks hold then, among what they may legally hold."""
+    """All machines lose power after the first `call` calls of the recorded run without faults. `image` is the number, from 1,
+    of what their disks hold then, among what they may legally hold."""
 
     call: int
     image: int

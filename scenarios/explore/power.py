@@ -1,7 +1,8 @@
 """Mode `power`: one run without faults is recorded, and each disk that a power cut could have left of it is recovered from.
 
-What may be on a disk is in `scenarios.power.disk`, which of it is derived in `scenarios.power.images`. Here a subject is recorded,
-the images become cases, and what is found on one is held against what had been told before (`scenarios.power.promises`).
+What may be on a disk is in `scenarios.power.disk`, which of it is derived in `scenarios.power.images`. Here a subject is
+recorded, the images become cases, and what is found on one is held against what had been told before
+(`scenarios.power.promises`).
 """
 
 import tempfile

@@ -1,7 +1,7 @@
 """Records a run of a subject without faults, with all that it asks of the kernel, and keeps it beside the baseline.
 
-It is recorded twice, for the names of cases are places in the recording: both must have made the same calls. What the calls give,
-all of them applied, must be what the run left.
+It is recorded twice, for the names of cases are places in the recording: both must have made the same calls. What the calls
+give, all of them applied, must be what the run left.
 """
 
 import json

@@ -70,7 +70,8 @@ class Room:
 
     With `restart_servers` every round begins with new servers: then their points are told round by round, too. `prepared` is a
     directory as it is when all roles that run once have done their work: a case whose faults strike none of them begins there.
-    `keep` says whose files stay. A case that begins with a loss of power begins with an image that the `recording` gives. Where there are `houses`, receivers that are not to die in a case live in one of them.
+    `keep` says whose files stay. A case that begins with a loss of power begins with an image that the `recording` gives. Where
+    there are `houses`, receivers that are not to die in a case live in one of them.
     """
 
     supervisor: Supervisor

@@ -3,16 +3,16 @@
 The model, which promises no more than POSIX and a journaling file system do together:
 
 * A sync of a file makes its content and its size durable, as they were when the sync began. It says nothing of its name.
-* A sync of a directory makes durable what was done to its names: creations, renames, removals. A name that was made without it may
-  be gone, one that was removed may be back, a file that was replaced by a rename may be the old one.
+* A sync of a directory makes durable what was done to its names: creations, renames, removals. A name that was made without it
+  may be gone, one that was removed may be back, a file that was replaced by a rename may be the old one.
 * A rename is atomic: after a loss of power it was done or it was not; it is durable when either directory is synced.
 * Of what was not synced any part may be there, whatever its order, in one file and among several. Only one thing done to a name
   follows another one to the same name.
-* A write is there or not, or torn: its beginning is there, up to a multiple of 512 bytes in the file. Its size may be there without
-  its bytes, which are zeros then, as they are in any gap.
+* A write is there or not, or torn: its beginning is there, up to a multiple of 512 bytes in the file. Its size may be there
+  without its bytes, which are zeros then, as they are in any gap.
 
-So it is harsher than ext4, which makes a new file's name durable with the file's sync. It is milder than a disk that lies about a
-sync, that tears a sector, or that loses what was durable.
+So it is harsher than ext4, which makes a new file's name durable with the file's sync. It is milder than a disk that lies about
+a sync, that tears a sector, or that loses what was durable.
 
 What was there before anything was recorded is durable.
 """

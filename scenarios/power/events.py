@@ -1,7 +1,7 @@
 """What a recorded run did to its files, and what it told others: frozen values, and the line of JSON that each is kept as.
 
-Paths are relative to the folder of the run. Every event but `tell` and `end` is one system call that succeeded; they stand in the
-order in which their effects may be taken to have come (see `scenarios.power.log`).
+Paths are relative to the folder of the run. Every event but `tell` and `end` is one system call that succeeded; they stand in
+the order in which their effects may be taken to have come (see `scenarios.power.log`).
 """
 
 import json
@@ -19,9 +19,9 @@ OUTPUT, NETWORK = "output", "network"
 class Event:
     """One thing that `process` did.
 
-    `path` is the file or directory; of a `tell` it is OUTPUT or NETWORK. `to` is a rename's new name. `number` is a write's offset,
-    a truncation's size, an end's exit code (-1 for a signal), and for a sync how many events had ended when it began: these, and no
-    others, it makes durable. `data` is what was written.
+    `path` is the file or directory; of a `tell` it is OUTPUT or NETWORK. `to` is a rename's new name. `number` is a write's
+    offset, a truncation's size, an end's exit code (-1 for a signal), and for a sync how many events had ended when it began:
+    these, and no others, it makes durable. `data` is what was written.
     """
 
     kind: str

@@ -1,9 +1,10 @@
 """Which images of a disk are derived for one moment of a run, and in which order.
 
-All of them, where at most WHOLE_UNITS things are not durable: every set of them that can be there without what is missing. Beyond
-that a part that grows with the number of things and not with its power: every beginning of them, all but each one, each one alone.
-For each write there is then what tears it: its size without its bytes, and its beginning up to some sector (all, where it crosses
-few, else the first, the middle and the last), with its size and without, both with only what came before it and with all else.
+All of them, where at most WHOLE_UNITS things are not durable: every set of them that can be there without what is missing.
+Beyond that a part that grows with the number of things and not with its power: every beginning of them, all but each one, each
+one alone. For each write there is then what tears it: its size without its bytes, and its beginning up to some sector (all,
+where it crosses few, else the first, the middle and the last), with its size and without, both with only what came before it
+and with all else.
 """
 
 from collections.abc import Iterator, Sequence

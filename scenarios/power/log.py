@@ -1,9 +1,9 @@
 """Reads the log of strace: which of its lines changed a file below one folder, or told somebody something.
 
-The log is that of one tracer for all processes (`strace -f -yy -xx`): it stops each of them before and after every call, one after
-the other, so what happens because of something stands behind it. A call that others came between has two lines. It is taken to
-have its effect at the later one, a sync begins at the earlier one, and what is told may have arrived at the earlier one: each is
-the order that promises more and makes less durable.
+The log is that of one tracer for all processes (`strace -f -yy -xx`): it stops each of them before and after every call, one
+after the other, so what happens because of something stands behind it. A call that others came between has two lines. It is
+taken to have its effect at the later one, a sync begins at the earlier one, and what is told may have arrived at the earlier
+one: each is the order that promises more and makes less durable.
 
 A file that is mapped shared and written through memory cannot be followed. SQLite does so with `-shm`, which holds no durable
 state and is made anew after a loss of power: it is left out everywhere. Any other one, and any call that is not understood, is
@@ -37,12 +37,12 @@ NAMES = ("mkdir", "mkdirat", "rename", "renameat", "renameat2", "unlink", "unlin
 FORKS = ("clone", "clone3", "fork", "vfork")
 # Nothing here is followed: on a file of the run each makes it worthless.
 REFUSED = (
-    "creat", "openat2", "truncate", "fallocate", "link", "linkat", "symlink", "symlinkat", "sendfile", "copy_file_range", "splice",
-    "io_uring_setup",
+    "creat", "openat2", "truncate", "fallocate", "link", "linkat", "symlink", "symlinkat", "sendfile", "copy_file_range",
+    "splice", "io_uring_setup",
 )  # fmt: skip
 TRACED = (
-    *WRITES, *SENDS, *SYNCS, *NAMES, *FORKS, *REFUSED, "open", "openat", "close", "dup", "dup2", "dup3", "fcntl", "lseek", "mmap",
-    "ftruncate",
+    *WRITES, *SENDS, *SYNCS, *NAMES, *FORKS, *REFUSED, "open", "openat", "close", "dup", "dup2", "dup3", "fcntl", "lseek",
+    "mmap", "ftruncate",
 )  # fmt: skip
 VOLATILE = "-shm"
 _LINE = re.compile(r"(?P<pid>\d+) +(?P<rest>.*)")

@@ -1,8 +1,8 @@
 """Acknowledged means durable: what a process had recorded when it told somebody must be on every disk that a power cut leaves.
 
 Told is what went out: a request, a response, a line on standard output. By then a server has made its effects durable, whose
-answer says that they are done; and a sender has what it recorded: intentions, attempts, receipts, history. What was removed since
-(a purge) is not asked for.
+answer says that they are done; and a sender has what it recorded: intentions, attempts, receipts, history. What was removed
+since (a purge) is not asked for.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

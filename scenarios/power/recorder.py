@@ -1,7 +1,7 @@
 """Records a run: its spawner is started under strace, so that every process of the run is, from its first call on.
 
-The tracer is the parent of all that it traces, which needs no right but that of any user; a machine may refuse it all the same (no
-strace, no ptrace in a container), and `unavailable` says why.
+The tracer is the parent of all that it traces, which needs no right but that of any user; a machine may refuse it all the same
+(no strace, no ptrace in a container), and `unavailable` says why.
 """
 
 import functools
