@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from itertools import islice
 
-from audit import campaign_baseline, campaign_derive, campaign_kept, campaign_lines, campaign_plan, inventory
+from audit import campaign_baseline, campaign_derive, campaign_kept, campaign_lines, campaign_plan, campaign_power, inventory
 from audit.archive import Report, document
 from audit.campaign_kept import Folder
+from audit.campaign_plan import Case, Fault
 from audit.campaign_play import Setting
 from audit.campaign_state import States
-from audit.campaign_words import HELD, KEEP_ALL, SUBJECTS, VIOLATED, declared
+from audit.campaign_words import HELD, KEEP_ALL, POWER, POWER_CUT, SUBJECTS, VIOLATED, declared
 from audit.campaign_words import UNKNOWN as IN_DOUBT
 from audit.files import Tree, Unreadable
 from audit.findings import FAIL, PASS, UNKNOWN, Findings, show
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from audit.campaign_plan import Case, Subject
+    from audit.campaign_plan import Subject
     from audit.findings import Note
     from audit.inventory import Checkout
     from audit.shapes import Shape
@@ -44,6 +45,7 @@ SHAPE: Shape = {
     "sources": map_of(SHA), "files": map_of(OBJECT),
 }  # fmt: skip
 DERIVED: Shape = {"subject": NAME, "points": list_of(OBJECT), "digest": SHA, "doubts": list_of(NAME)}
+RECORDED: Shape = {"calls": COUNT, "images": COUNT, "judged": COUNT}
 TOTALS: Shape = {
     "cases": COUNT, "held": COUNT, "violated": COUNT, "unknown": COUNT, "pruned": COUNT, "processes": COUNT,
     "fired": list_of(NAME),
@@ -109,12 +111,19 @@ class Campaign:
 
     def _explore(self, subject: Subject, reached: list[Reached]) -> bool:
         """Hold the cases of a subject; False where their list is another than the one that was derived."""
-        cases = campaign_derive.first_level(subject, self.plan["mode"], reached)
+        recorded = None
+        if self.plan["mode"] == POWER:
+            recorded = self._recorded(subject)
+            if recorded is None:
+                return False
+            cases = iter([Case(subject, [[Fault(POWER_CUT, "", str(call), number)]]) for call, number in recorded.judged])
+        else:
+            cases = campaign_derive.first_level(subject, self.plan["mode"], reached)
         deeper = campaign_derive.Deeper(subject, self.plan["mode"], reached)
         if self.totals["cases"] == self.plan["budget"]:
             self.doubted.append(f"{subject.name}: the budget was spent before it")
         for depth in range(1, self.plan["depth"] + 1):
-            first, setting = self.totals["cases"], Setting(self.plan, depth < self.plan["depth"])
+            first, setting = self.totals["cases"], Setting(self.plan, depth < self.plan["depth"], recorded=recorded)
             for case in cases:
                 if self.totals["cases"] == self.plan["budget"]:
                     break
@@ -126,6 +135,22 @@ class Campaign:
             deeper = campaign_derive.Deeper(subject, self.plan["mode"], reached)
             cases = deeper.cases(self._parsed(first, self.totals["cases"]))
         return True
+
+    def _recorded(self, subject: Subject) -> campaign_power.Recorded | None:
+        """The recording of a subject, held against what the manifest tells of it."""
+        base = f"baseline/{subject.name}"
+        self.expected |= {f"{base}/{campaign_power.CALLS}", f"{base}/{campaign_power.VIEWS}"}
+        note = self.findings.about(base)
+        recorded = campaign_power.read(self.tree, subject, f"{base}/run-1/", note)
+        if recorded is None:
+            return None
+        told = next(each for each in self.manifest["derived"] if each["subject"] == subject.name).get("recorded")
+        counts = {"calls": len(recorded.events), "images": recorded.images, "judged": len(recorded.judged)}
+        if told != counts:
+            self.findings.add(
+                MANIFEST, f"derived {show(subject.name)}.recorded", f"is {show(told)}, but it gives {show(counts)}"
+            )
+        return recorded
 
     def _case(self, case: Case, setting: Setting) -> bool:
         number = self.totals["cases"]
@@ -220,7 +245,11 @@ def audit_campaign(path: str, checkout: Checkout, keep: bool = False) -> Report:
 def _shaped(manifest: dict[str, Any], note: Note) -> bool:
     if not holds(manifest, SHAPE, note, ""):
         return False
-    good = [holds(each, DERIVED, note, f"derived[{at}]") for at, each in enumerate(manifest["derived"])]
+    good = []
+    for at, each in enumerate(manifest["derived"]):
+        recorded = {"recorded": OBJECT} if type(each) is dict and "recorded" in each else {}
+        good.append(holds(each, {**DERIVED, **recorded}, note, f"derived[{at}]"))
+        good.append(not recorded or holds(each["recorded"], RECORDED, note, f"derived[{at}].recorded"))
     if all(good):
         good = [
             campaign_lines.counted(points, note, f"derived[{at}].points")

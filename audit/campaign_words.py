@@ -7,8 +7,8 @@ verdict is UNKNOWN.
 
 from __future__ import annotations
 
-DEATH, PAUSE, CUT = "death", "pause", "cut"
-POINTS, WIRE, PAUSES = "points", "wire", "pauses"
+DEATH, PAUSE, CUT, POWER_CUT = "death", "pause", "cut", "power cut"
+POINTS, WIRE, PAUSES, POWER = "points", "wire", "pauses", "power"
 KEEP_FAILED, KEEP_ALL = "failed", "all"
 HELD, VIOLATED, UNKNOWN = "held", "violated", "unknown"
 LOST, DUPLICATE, PHANTOM, STUCK = "lost", "duplicate", "phantom", "stuck"

@@ -24,7 +24,7 @@ from scenarios.power import events, log, recorder
 from scenarios.power.log import Unmodelled
 from scenarios.power.recording import Recording
 
-CALLS, VIEWS = "calls.jsonl", "views.json"
+CALLS, VIEWS = "calls.jsonl", "views.jsonl"
 CANNOT = (StepFailed, Unmodelled, Unreadable, LookupError)
 
 
@@ -46,8 +46,8 @@ async def recorded(derived: Derived, room: Room, base: Path) -> Derived:
     if first.shape() != second.shape():
         return replace(derived, doubts=(f"{subject.name}: two recorded runs made other calls, so no case has a stable name",))
     events.write(base / CALLS, first.events)
-    told = [each.data() for each in first.views]
-    (base / VIEWS).write_text(json.dumps(told, ensure_ascii=True, separators=(",", ":")) + "\n", encoding="ascii")
+    told = [json.dumps(each.data(), ensure_ascii=True, separators=(",", ":")) for each in first.views]
+    (base / VIEWS).write_text("".join(f"{each}\n" for each in told), encoding="ascii")
     return replace(derived, recording=first)
 
 
