@@ -81,7 +81,7 @@ def list_scenarios(arguments: argparse.Namespace) -> int:
 
 
 def list_points(arguments: argparse.Namespace) -> int:
-    """Print the declared fault points and the scenarios that fire them."""
+    """Print the declared fault points, the scenarios that fire them, and which modes of exploring work on this machine."""
     fired: dict[str, list[str]] = {}
     for scenario in SCENARIOS:
         for step in scenario.steps:
@@ -94,9 +94,14 @@ def list_points(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(points, indent=1))
         return 0
+    from scenarios.explore.levels import MODES, unavailable  # noqa: PLC0415 - the machine-readable list does without
+
     for point in points:
         used = f"  [{', '.join(point['scenarios'])}]" if point["scenarios"] else ""
         print(f"{point['point']:<28} {point['meaning']}{used}")
+    for mode in MODES:
+        why = unavailable(mode)
+        print(f"mode {mode:<23} {'works here' if why is None else f'does not work here: {why}'}")
     return 0
 
 

@@ -1,9 +1,9 @@
 """Mode `power`, derived anew: the disks that a power cut may leave of a recorded run, by the audit's own model.
 
-The recording (`baseline/SUBJECT/calls.jsonl`) tells what was asked of the kernel. What was not synced may be there or not, in any
-order but that of one name; a write may be torn at 512 bytes, or only its size be there. From that follow the cases, the disk of
-each, who need not run again, and what had been told to somebody and must be found. That the recording is what the kernel was asked
-for cannot be seen from it; that all of its calls give what the run without faults left, can.
+The recording (`baseline/SUBJECT/calls.jsonl`) tells what was asked of the kernel. What was not synced may be there or not, in
+any order but that of one name; a write may be torn at 512 bytes, or only its size be there. From that follow the cases, the
+disk of each, who need not run again, and what had been told to somebody and must be found. That the recording is what the
+kernel was asked for cannot be seen from it; that all of its calls give what the run without faults left, can.
 """
 
 from __future__ import annotations
@@ -257,14 +257,15 @@ class Recorded:
                     wanted, has = min(count, self.views[call][what].get(key, 0)), there[what].get(key, 0)
                     if has < wanted and (what, key) not in met:
                         met.add((what, key))
-                        found.append(f"lost: {_said(event, at + 1, what, key, wanted, has)}")
+                        found.append(f"lost: {_said(event, at + 1, (what, key), (wanted, has))}")
         if not self.subject.database:
             lone = [key for key in state.history if not state.receipts.get(key)]
             found += [f"lost: {key} had a history record and no receipt when the power was back" for key in lone]
         return found + [f"phantom: when the power was back: {sentence}" for sentence in state.uncaused]
 
 
-def _said(event: Event, number: int, what: str, key: str, wanted: int, has: int) -> str:
+def _said(event: Event, number: int, which: tuple[str, str], counts: tuple[int, int]) -> str:
+    (what, key), (wanted, has) = which, counts
     many = "" if wanted == 1 else "s"
     first = f"attempts recorded: {wanted}" if what == "attempts" else f"{key} had {wanted} {NOUNS[what]}{many}"
     return f"{first} when {event['process']} told so (call {number}, {event['path']}), and {has} when the power was back"

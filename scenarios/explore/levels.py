@@ -13,6 +13,7 @@ from scenarios.explore import results
 from scenarios.explore.derive import Derived, pause_cases, point_cases, wire_cases
 from scenarios.explore.model import Case, Death, Reached, deaths, parse
 from scenarios.explore.power import power_cases
+from scenarios.power import recorder
 
 POINTS, WIRE, PAUSES, POWER = "points", "wire", "pauses", "power"
 FIRST: Mapping[str, Callable[[Derived], Iterator[Case]]] = {
@@ -22,6 +23,13 @@ FIRST: Mapping[str, Callable[[Derived], Iterator[Case]]] = {
     POWER: power_cases,
 }
 MODES = tuple(FIRST)
+# Why a mode cannot be used on this machine, for those that ask more of it than the others.
+UNAVAILABLE: Mapping[str, Callable[[], str | None]] = {POWER: recorder.unavailable}
+
+
+def unavailable(mode: str) -> str | None:
+    """Why a mode cannot be used on this machine; None where it can."""
+    return UNAVAILABLE[mode]() if mode in UNAVAILABLE else None
 
 
 class Deeper:

@@ -9,7 +9,7 @@ import asyncio
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TextIO
@@ -25,7 +25,7 @@ from scenarios.errors import EvidenceIncomplete
 from scenarios.explore import archive, results
 from scenarios.explore.campaign import CASES, Campaign, Plan
 from scenarios.explore.command import Where, staged
-from scenarios.explore.levels import MODES
+from scenarios.explore.levels import MODES, unavailable
 from scenarios.explore.model import Subject
 from scenarios.explore.progress import QUIET_SECONDS
 from scenarios.explore.rounds import KEEP_FAILED, Room
@@ -82,6 +82,7 @@ Cells = Mapping[tuple[str, str], Cell]
 def run(asked: Asked, stream: TextIO) -> int:
     """Explore, print the matrix and what is wrong with it, and write it; returns the exit code."""
     variants = asked.chosen()
+    asked = _possible(asked, stream)
     work = _systems(variants, asked.modes)
     fresh_directory(asked.out, CASES)
     origin, began = _Origin(source_hashes(ROOT), provenance(ROOT, asked.out)), time.monotonic()
@@ -108,6 +109,17 @@ def run(asked: Asked, stream: TextIO) -> int:
         f"{len(wrong)} wrong, {len(unknown)} unknown; {seconds:.1f} s, {cases / seconds:.1f} cases a second"
     )
     return code
+
+
+def _possible(asked: Asked, stream: TextIO) -> Asked:
+    """The same in the modes that work on this machine; which do not is said. Raises BadInput where none does."""
+    why = {mode: said for mode in asked.modes if (said := unavailable(mode)) is not None}
+    for mode, said in why.items():
+        print(f"mode {mode} is skipped: {said}", file=stream, flush=True)
+    left = tuple(mode for mode in asked.modes if mode not in why)
+    if not left:
+        raise BadInput(f"--mode {', '.join(why)} does not work on this machine: {'; '.join(why.values())}")
+    return replace(asked, modes=left)
 
 
 class _Watch:
