@@ -20,7 +20,7 @@ from tests.evidence.forms import (
 )  # fmt: skip
 from tests.evidence.tables import STATUSES, STORE
 
-FAULT = "(pause(-in-lease)?:)?([a-z_]+:)?[a-z_]+([.][a-z_]+)+#[1-9][0-9]*|wire:[a-z0-9:-]+#[1-9][0-9]*"
+FAULT = "(pause(-in-lease)?:)?([a-z_]+:)?[a-z_]+([.][a-z_]+)+#[1-9][0-9]*|wire:[a-z0-9:-]+#[1-9][0-9]*|power:[0-9]+[.][1-9][0-9]*"
 ROUND = f"(none|({FAULT})(&({FAULT}))*)"
 SUBJECT_NAME = "[a-z0-9-]+/[a-z0-9-]+"
 CASE = matching(f"{SUBJECT_NAME}/{ROUND}([+]{ROUND})*")
@@ -39,7 +39,7 @@ SUBJECT = exact({
     "unfinished": or_null(array(one_of(*STATUSES))), "round_seconds": POSITIVE, "pause_seconds": POSITIVE,
 })  # fmt: skip
 PLAN = exact({
-    "mode": one_of("points", "wire", "pauses"), "depth": integer(1, 3), "budget": or_null(POSITIVE),
+    "mode": one_of("points", "wire", "pauses", "power"), "depth": integer(1, 3), "budget": or_null(POSITIVE),
     "keep": one_of("failed", "all"), "store": or_null(STORE), "sources": SHA, "subjects": array(SUBJECT),
 })  # fmt: skip
 RESULT = exact({
@@ -49,8 +49,8 @@ RESULT = exact({
         "process": NAME, "point": POINT, "occurrence": POSITIVE, "round": POSITIVE, "left": TEXT, "digest": SHA,
     })),
     "counts": exact({name: COUNT for name in ("effects", "receipts", "history", "arrivals")}), "digest": SHA,
-    "rounds": POSITIVE, "processes": COUNT, "reached": array(REACHED),
-}, left_out=("reached",))  # fmt: skip
+    "rounds": POSITIVE, "processes": COUNT, "image": exact({"left": TEXT, "digest": SHA}), "reached": array(REACHED),
+}, left_out=("image", "reached"))  # fmt: skip
 TOTALS = exact({
     **{name: COUNT for name in ("cases", "held", "violated", "unknown", "pruned", "processes")}, "fired": array(POINT),
 })  # fmt: skip
@@ -62,7 +62,8 @@ def manifest(run: Schema) -> Schema:
         "format": {"const": "halt23.campaign"}, "format_version": {"const": 1}, "plan": PLAN,
         "derived": array(exact({
             "subject": matching(SUBJECT_NAME), "points": array(REACHED), "digest": SHA, "doubts": array(NAME),
-        })),
+            "recorded": exact({name: COUNT for name in ("calls", "images", "judged")}),
+        }, left_out=("recorded",))),
         "declared": array(POINT), "totals": TOTALS, "verdict": one_of("PASS", "FAIL", "UNKNOWN"), "run": run,
         "sources": named(SHA), "files": named(exact({"bytes": COUNT, "sha256": SHA})),
     })  # fmt: skip
