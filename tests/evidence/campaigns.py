@@ -20,7 +20,10 @@ from tests.evidence.forms import (
 )  # fmt: skip
 from tests.evidence.tables import STATUSES, STORE
 
-FAULT = "(pause(-in-lease)?:)?([a-z_]+:)?[a-z_]+([.][a-z_]+)+#[1-9][0-9]*|wire:[a-z0-9:-]+#[1-9][0-9]*|power:[0-9]+[.][1-9][0-9]*"
+FAULT = (
+    "(pause(-in-lease)?:)?([a-z_]+:)?[a-z_]+([.][a-z_]+)+#[1-9][0-9]*|wire:[a-z0-9:-]+#[1-9][0-9]*"
+    "|power:[0-9]+[.][1-9][0-9]*"
+)
 ROUND = f"(none|({FAULT})(&({FAULT}))*)"
 SUBJECT_NAME = "[a-z0-9-]+/[a-z0-9-]+"
 CASE = matching(f"{SUBJECT_NAME}/{ROUND}([+]{ROUND})*")
