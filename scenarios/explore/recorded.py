@@ -103,7 +103,7 @@ async def _round(subject: Subject, stage: Stage, number: int, done: set[str]) ->
     settled = True
     for role in subject.roles:
         living = any(each.name == role.process and each.child.running for each in stage.processes)
-        if role.process in done or living:
+        if role.process in done or living or (role.after is not None and role.after not in done):
             continue
         process = await stage.launch(number, at_round(role.program, subject, number), {})
         if role.server:
