@@ -15,6 +15,7 @@ from itertools import chain
 from outbox import faults
 from outbox.errors import BadInput
 from scenarios import wire
+from scenarios.explore.histories import Named
 from scenarios.explore.state import Place, State
 from scenarios.model import Program
 
@@ -135,6 +136,7 @@ class Pause:
 
 NONE = "none"
 RELAY = "relay"
+RANDOM = "random"
 COPY = "duplicate-request"
 
 
@@ -156,10 +158,11 @@ Fault = Death | Pause | Cut
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A subject with its faults, round by round."""
+    """A subject with its faults, round by round, or with a `history`, whose faults are then only counted."""
 
     subject: Subject
     rounds: tuple[tuple[Fault, ...], ...] = ()
+    history: Named | None = None
 
     @property
     def faults(self) -> tuple[Fault, ...]:
@@ -172,6 +175,8 @@ class Case:
         return sum(isinstance(fault, Cut) and fault.fault == COPY for fault in self.faults)
 
     def __str__(self) -> str:
+        if self.history is not None:
+            return f"{self.subject.name}/{RANDOM}:{self.history.name}"
         rounds = ("&".join(self._text(fault) for fault in each) or NONE for each in self.rounds)
         return f"{self.subject.name}/{'+'.join(rounds) or NONE}"
 
