@@ -14,7 +14,7 @@ from outbox import faults
 from scenarios.engine import evidence
 from scenarios.explore.campaign import CASES, Plan, Totals
 from scenarios.explore.derive import Derived
-from scenarios.explore.model import Subject
+from scenarios.explore.model import RANDOM, Subject
 from scenarios.explore.readers import unfinished_statuses
 
 FORMAT, FORMAT_VERSION = "halt23.campaign", 1
@@ -31,6 +31,7 @@ def plan_data(plan: Plan, store: str) -> dict[str, Any]:
         # Where no subject has a database none was used.
         "store": store if any(subject.uses_database for subject in plan.subjects) else None,
         "subjects": [subject_data(subject) for subject in plan.subjects],
+        **({"seed": plan.seed} if plan.mode == RANDOM else {}),
     }
 
 

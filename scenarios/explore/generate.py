@@ -1,8 +1,8 @@
 """Hypothesis chooses histories: the one of a seed, and the shortest that still fails.
 
-The history of a seed is the first one that Hypothesis comes to with it after the simplest of all: it depends on the subject, the
-seed and the release of Hypothesis, and on nothing that happens. To shrink it the same search is made again, and this time the
-history is played, and those that Hypothesis makes of it. Nobody else imports Hypothesis, which is an extra.
+The history of a seed is the first one that Hypothesis comes to with it after the simplest of all: it depends on the subject,
+the seed and the release of Hypothesis, and on nothing that happens. To shrink it the same search is made again, and this time
+the history is played, and those that Hypothesis makes of it. Nobody else imports Hypothesis, which is an extra.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,9 @@ try:
 except ImportError as error:
     from outbox.errors import BadInput
 
-    raise BadInput(f"--mode random: {error.name} is not installed; install halt23[random]") from error
+    raise BadInput(
+        f"--mode random: {error.name} is not installed; install halt23[random] (in a checkout: pip install -e '.[random]')"
+    ) from error
 
 from scenarios.explore.cast import cast, multiplies, points, runnable, server
 from scenarios.explore.derive import CUTS, WHOLE
@@ -113,7 +115,7 @@ def _of(subject: Subject, operations: int) -> Choice[History]:
         strategies.integers(1, CONNECTIONS), strategies.sampled_from([*(each for each in WHOLE if each != HOLD), *CUTS, HOLD])
     )
     # Without a relay more often than with one: it is one more process, and the senders are impatient then.
-    cuts = strategies.one_of(
+    cuts: Choice[list[tuple[int, str]]] = strategies.one_of(
         strategies.just([]), strategies.just([]), strategies.lists(cut, min_size=1, max_size=3, unique_by=lambda each: each[0])
     )
     part = strategies.lists(step, max_size=LONGEST_PART)

@@ -11,11 +11,11 @@ says nothing of how they were chosen.
       {"do": "clock", "seconds": 700}, {"do": "run", "process": "dispatcher"}]},
      {"do": "kill"}]}
 
-`run` runs a program to its end, `serve` starts the receiver anew, `kill` kills it (SIGKILL) between two steps, and then it stays
-down until it is to serve again; one that died otherwise is there again when the next program runs, as if somebody watched
-it. `clock` moves the time that the programs are given. A fault strikes at a point and occurrence: `halt` is the end with 23, `kill`
-a SIGKILL there; `stop` is a SIGSTOP, in which the steps `meanwhile` happen before SIGCONT. A receiver that is stopped is
-continued when the program that waits for its answer has been killed; then it finishes and is started anew.
+`run` runs a program to its end, `serve` starts the receiver anew, `kill` kills it (SIGKILL) between two steps, and then it
+stays down until it is to serve again; one that died otherwise is there again when the next program runs, as if somebody
+watched it. `clock` moves the time that the programs are given. A fault strikes at a point and occurrence: `halt` is the end
+with 23, `kill` a SIGKILL there; `stop` is a SIGSTOP, in which the steps `meanwhile` happen before SIGCONT. A receiver that
+is stopped is continued when the program that waits for its answer has been killed; then it finishes and is started anew.
 """
 
 from collections.abc import Iterator, Mapping

@@ -227,6 +227,10 @@ def _case(text: str, subjects: Sequence[Subject]) -> Case:
         raise BadInput(f"there is no subject {name!r}; there are: {', '.join(each.name for each in subjects)}")
     if told == NONE:
         return Case(subject)
+    if told.startswith(f"{RANDOM}:"):
+        from scenarios.explore import randoms  # noqa: PLC0415 - it plays cases, and builds on this module
+
+        return Case(subject, history=randoms.named(subject, told.removeprefix(f"{RANDOM}:")))
     rounds = tuple(() if part == NONE else tuple(_fault(each, subject) for each in part.split("&")) for part in told.split("+"))
     for struck in rounds:
         _can_come(struck)

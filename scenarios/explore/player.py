@@ -16,7 +16,7 @@ import psutil
 from outbox import faults
 from scenarios.engine.processes import Process
 from scenarios.engine.stage import StepFailed
-from scenarios.explore.cast import judged, runnable, server
+from scenarios.explore.cast import judged, server
 from scenarios.explore.histories import CLOCK, KILL, RUN, STOP, History, Step, Strike
 from scenarios.explore.model import RELAY, Case, Death, Role
 from scenarios.explore.rounds import SPARE_ROUNDS, Left, Play, Played, Room
