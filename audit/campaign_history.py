@@ -289,6 +289,14 @@ class HistoryPlay:
         point, _, occurrence = (setting or "#0").rpartition("#")
         self.deaths.append((number, Fault(DEATH, role["process"], point, int(occurrence))))
 
+    @property
+    def said_after_deaths(self) -> bool:
+        """Whether a program of a step behind the last death, and no server, has printed anything: then it has looked."""
+        last = max([number for number, _ in self.deaths], default=0)
+        servers = [role["process"] for role in self.case.subject.roles if role["server"]]
+        later = [each for each in self.records if each["step"] > last and each["process"] not in servers]
+        return any([each["stdout"] or each["stderr"] for each in later])
+
     def in_order(self, told: list[dict[str, Any]]) -> None:
         """Take the order of the deaths that a line tells, where it is one of the same deaths: who dies while another waits is
         told first, and was started later."""

@@ -19,7 +19,7 @@ from scenarios.engine.stage import StepFailed
 from scenarios.explore.cast import judged, server
 from scenarios.explore.histories import CLOCK, KILL, RUN, STOP, History, Step, Strike
 from scenarios.explore.model import RELAY, Case, Death, Role
-from scenarios.explore.rounds import SPARE_ROUNDS, Left, Play, Played, Room
+from scenarios.explore.rounds import DID_NOTHING, SPARE_ROUNDS, Left, Play, Played, Room
 from scenarios.explore.servers import Servers
 from scenarios.model import Program
 
@@ -62,6 +62,8 @@ class HistoryPlay(Play):
             settled = await self._recover()
             if settled and not (await self._state()).unfinished:
                 return True
+        if settled and await self._did_nothing():
+            self._doubts.append(DID_NOTHING)
         return False
 
     async def _recover(self) -> bool:
@@ -75,6 +77,7 @@ class HistoryPlay(Play):
                 await self._relay(())
             elif self._living(role.process) is None:
                 await self._serve(None)
+                settled &= self._living(role.process) is not None
         return settled
 
     async def _step(self, step: Step) -> None:
@@ -203,9 +206,11 @@ class HistoryPlay(Play):
         try:
             await self._stage.ready(process)
         except StepFailed:
-            if process.child.running or process.child.ended.result().exit_code != faults.HALT_EXIT_CODE:
-                raise
-            await self._note(process)
+            halted = not process.child.running and process.child.ended.result().exit_code == faults.HALT_EXIT_CODE
+            if halted:
+                await self._note(process)
+            elif process.child.running or not self._played.left:
+                raise  # after a death it is what that left that keeps the receiver from serving
             return
         self._server = process
 
