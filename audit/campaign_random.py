@@ -13,12 +13,14 @@ from audit.campaign_play import Setting
 from audit.campaign_words import DUPLICATE, MOST_SHRUNK, RANDOM, VIOLATED
 from audit.findings import show
 from audit.shapes import COUNT, LIST, NAME, OBJECT, exactly, holds, list_of
+from audit.strict_json import Malformed, parse_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from audit.campaign import Campaign
+    from audit.findings import Note
     from audit.shapes import Shape
 
 CANARY, RESULT, CASE = "oracle/key-per-attempt", "canary/result.json", "canary/case/"
@@ -59,6 +61,19 @@ def hold_canary(campaign: Campaign) -> None:
     campaign.expected |= folder.paths()
 
 
+def _parsed(campaign: Campaign, path: str, note: Note) -> dict[str, Any] | None:
+    """A file that is laid out for a person: a line for each step."""
+    data = campaign.tree.read(path) if path in campaign.tree.sizes else None
+    if data is None:
+        note("", "is missing, or no regular file")
+        return None
+    try:
+        return parse_document(data)
+    except Malformed as problem:
+        note("", f"cannot be read: {problem}")
+        return None
+
+
 def hold_seeds(campaign: Campaign) -> None:
     """The first violated histories of each subject have a file each, of their subject and seed."""
     wanted = {}
@@ -67,8 +82,8 @@ def hold_seeds(campaign: Campaign) -> None:
         wanted.update({f"seeds/{name.replace('/', '-')}-{seed}.json": (name, seed, line) for seed, line in lines[:MOST_SHRUNK]})
     for path, (name, seed, line) in wanted.items():
         campaign.expected.add(path)
-        data = document(campaign.tree, path)
         note = campaign.findings.about(path)
+        data = _parsed(campaign, path, note)
         if data is None or not holds(data, KEPT, note, ""):
             continue
         if (data["subject"], f"{data['seed']}") != (name, seed):

@@ -23,7 +23,7 @@ from scenarios.explore.verdicts import VIOLATED
 
 # Of each subject, where the budget says nothing.
 HISTORIES = 100
-MOST_SHRUNK, MOST_PLAYS = 3, 150
+MOST_SHRUNK, MOST_PLAYS = 3, 100
 SHRINKING, RESULT, CASE = "shrinking", "result.json", "case"
 
 
