@@ -15,10 +15,8 @@ import contextlib
 import os
 import re
 import signal
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NoReturn
 
 from outbox.errors import BadInput
@@ -174,7 +172,6 @@ def disarm() -> None:
 def halt(fault: Fault) -> NoReturn:
     """End the process at once with exit code 23, after one line on standard error that says where."""
     _witness(f"halt({HALT_EXIT_CODE}) at {fault}")
-    _close_listeners()
     os._exit(HALT_EXIT_CODE)
 
 
@@ -182,22 +179,6 @@ def pause(fault: Fault) -> None:
     """Stop the process until it gets SIGCONT, after one line on standard error that says where."""
     _witness(f"paused at {fault}")
     os.kill(os.getpid(), signal.SIGSTOP)
-
-
-def _close_listeners() -> None:
-    """Listen no more. The kernel closes all sockets of a dying process, in an order of its own: whoever lost a connection to it
-    may connect once more in between, and be refused, or reset. With this it is refused, in every run."""
-    sockets = sys.modules.get("socket")
-    if sockets is None:
-        return  # then there is none
-    listing = Path("/proc/self/fd")
-    for descriptor in [int(each.name) for each in listing.iterdir()] if listing.is_dir() else []:
-        with contextlib.suppress(OSError):  # it is no socket, or the list itself
-            each = sockets.socket(fileno=descriptor)
-            if each.getsockopt(sockets.SOL_SOCKET, sockets.SO_ACCEPTCONN):
-                each.close()
-            else:
-                each.detach()
 
 
 def _witness(line: str) -> None:

@@ -65,7 +65,11 @@ async def cluster(address: str, directory: Path, spawn: str, modules: tuple[str,
 
     text = loopback(address)
     begin(directory)
+    parts = urlsplit(text)
     try:
+        # The library would try again and again.
+        _reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        writer.close()
         client = await asyncio.to_thread(Client, text, timeout=ANSWER_SECONDS, set_as_default=False)
     except OSError as error:
         raise BadInput(f"--dask {address}: no scheduler answers there: {error}") from error
