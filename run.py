@@ -117,12 +117,14 @@ def explore(arguments: argparse.Namespace) -> int:
     from scenarios.explore.campaign import Plan  # noqa: PLC0415
     from scenarios.explore.levels import POINTS  # noqa: PLC0415
 
-    for name in ("jobs", "budget"):
+    for name in ("jobs", "budget", "workers"):
         value = getattr(arguments, name)
         if value is not None and value < 1:
             raise BadInput(f"--{name} {value}: expected a positive number")
     if arguments.oracle:
         return _oracle(arguments)
+    spread = command.Spreading(arguments.workers, arguments.dask)
+    spread.check(arguments.store)
     plan = Plan(
         command.choose(arguments.subject),
         mode=arguments.mode or POINTS,
@@ -130,15 +132,39 @@ def explore(arguments: argparse.Namespace) -> int:
         budget=arguments.budget,
         keep=arguments.keep,
         jobs=arguments.jobs or os.cpu_count() or 1,
+        seed=_seed(arguments),
     )
-    asked = command.Exploring(arguments.out, plan, _spawn(arguments), arguments.store, resume=arguments.resume)
+    asked = command.Exploring(arguments.out, plan, _spawn(arguments), arguments.store, resume=arguments.resume, spread=spread)
     return command.explore(asked, sys.stderr or io.StringIO())
+
+
+def _seed(arguments: argparse.Namespace) -> int | None:
+    """The first seed of a campaign of mode random; None in other modes."""
+    from scenarios.explore.model import RANDOM  # noqa: PLC0415 - as above
+
+    seed: int | None = arguments.seed
+    if arguments.mode != RANDOM:
+        if seed is not None:
+            raise BadInput(f"--seed {seed}: it goes with --mode {RANDOM}")
+        return None
+    if arguments.depth != 1:
+        raise BadInput(f"--depth {arguments.depth}: a history of mode {RANDOM} is as deep as it is; leave it out")
+    if seed is not None and not 0 <= seed < 10**17:
+        raise BadInput(f"--seed {seed}: expected 0 or more, of at most 17 digits")
+    return 1 if seed is None else seed
 
 
 def _oracle(arguments: argparse.Namespace) -> int:
     from scenarios.explore import oracle  # noqa: PLC0415 - as above
 
-    for name, usual in (("resume", False), ("depth", 1), ("store", SQLITE)):
+    for name, usual in (
+        ("resume", False),
+        ("depth", 1),
+        ("store", SQLITE),
+        ("seed", None),
+        ("workers", None),
+        ("dask", None),
+    ):
         if getattr(arguments, name) != usual:
             raise BadInput(f"--oracle does not go with --{name}")
     asked = oracle.Asked(
@@ -207,7 +233,9 @@ def subcommand_parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--subject", nargs="+", action="extend", default=[], metavar="GLOB", help="journal/keyed, dispatch/* …"
     )
-    command.add_argument("--mode", choices=("points", "wire", "pauses"), help="where the faults strike (default: points)")
+    command.add_argument(
+        "--mode", choices=("points", "wire", "pauses", "random"), help="where the faults strike (default: points)"
+    )
     command.add_argument(
         "--oracle", action="store_true", help="systems with a mistake, each of which must be caught, and their correct twins"
     )
@@ -215,13 +243,18 @@ def subcommand_parser() -> argparse.ArgumentParser:
         "--depth", type=int, choices=(1, 2, 3), default=1, help="deaths in a row, each in the recovery from the last"
     )
     command.add_argument("--budget", type=int, metavar="N", help="at most N cases (with --oracle: of each system and mode)")
+    command.add_argument(
+        "--seed", type=int, metavar="N", help="of --mode random: the histories of the seeds from N on (default: 1)"
+    )
     command.add_argument("--keep", choices=("failed", "all"), default="failed", help="whose files stay")
     command.add_argument("--jobs", type=int, metavar="N", help="cases at once (default: one a core)")
+    command.add_argument("--workers", type=int, metavar="N", help="play the cases in N processes of a pool")
+    command.add_argument("--dask", metavar="ADDRESS", help="play them on the Dask cluster of this scheduler, 127.0.0.1:PORT")
     command.add_argument("--resume", action="store_true", help="go on with a campaign that was interrupted")
     command.set_defaults(command=explore)
     for name, function in (("replay", replay), ("shrink", shrink)):
         command = commands.add_parser(name, description=function.__doc__)
-        command.add_argument("case", metavar="CASE", help="its name, as a campaign prints it")
+        command.add_argument("case", metavar="CASE", help="its name, as a campaign prints it; or a file of seeds/")
         command.set_defaults(command=function)
     for command in (commands.choices[name] for name in ("explore", "replay", "shrink")):
         command.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new directory")

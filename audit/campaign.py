@@ -12,12 +12,21 @@ from __future__ import annotations
 
 from itertools import islice
 
-from audit import campaign_baseline, campaign_derive, campaign_kept, campaign_lines, campaign_plan, inventory
+from audit import (
+    campaign_baseline,
+    campaign_derive,
+    campaign_history,
+    campaign_kept,
+    campaign_lines,
+    campaign_plan,
+    campaign_random,
+    inventory,
+)
 from audit.archive import Report, document
 from audit.campaign_kept import Folder
 from audit.campaign_play import Setting
 from audit.campaign_state import States
-from audit.campaign_words import HELD, KEEP_ALL, SUBJECTS, VIOLATED, declared
+from audit.campaign_words import HELD, HISTORIES, KEEP_ALL, RANDOM, SUBJECTS, VIOLATED, declared
 from audit.campaign_words import UNKNOWN as IN_DOUBT
 from audit.files import Tree, Unreadable
 from audit.findings import FAIL, PASS, UNKNOWN, Findings, show
@@ -62,9 +71,10 @@ class Campaign:
         self.totals = dict.fromkeys(("cases", "held", "violated", "unknown", "pruned", "processes", "kept"), 0)
         self.fired: set[str] = set()
         self.broken: list[str] = []
+        self.violated: dict[str, list[tuple[str, dict[str, Any]]]] = {}
         self.doubted: list[str] = []
         self._note = self.findings.about(RESULTS)
-        self._folders = _folders(tree)
+        self.folders = _folders(tree)
         self._lines = self._results(0, None)
 
     def run(self) -> None:
@@ -74,6 +84,8 @@ class Campaign:
         if names != [subject.name for subject in self.subjects]:
             self.findings.add(MANIFEST, "derived", f"is of {show(names)}, but the plan has other subjects")
             return
+        if self.plan["mode"] == RANDOM and not any(each["doubts"] for each in derived):
+            campaign_random.hold_canary(self)
         for subject, told in zip(self.subjects, derived, strict=True):
             reached = self._baseline(subject, told)
             if told["doubts"]:
@@ -82,13 +94,15 @@ class Campaign:
                 return
         if next(self._lines, None) is not None:
             self._note("", f"has more lines than the {self.totals['cases']} cases that the plan comes to")
+        if self.plan["mode"] == RANDOM:
+            campaign_random.hold_seeds(self)
         if not self.totals["cases"] and not self.doubted:
             self.doubted.append("no case was derived")
 
     def _baseline(self, subject: Subject, told: dict[str, Any]) -> list[Reached] | None:
         """Hold the runs without faults of a subject; the points of each round."""
         paths = [f"baseline/{subject.name}/run-{number}/" for number in (1, 2)]
-        folders = [Folder(path, self._folders.pop(path, [])) for path in paths]
+        folders = [Folder(path, self.folders.pop(path, [])) for path in paths]
         note = self.findings.about(f"baseline/{subject.name}")
         if told["doubts"]:  # whatever is wrong there is why nothing follows from it
             for folder in folders:
@@ -109,6 +123,8 @@ class Campaign:
 
     def _explore(self, subject: Subject, reached: list[Reached]) -> bool:
         """Hold the cases of a subject; False where their list is another than the one that was derived."""
+        if self.plan["mode"] == RANDOM:
+            return self._histories(subject)
         cases = campaign_derive.first_level(subject, self.plan["mode"], reached)
         deeper = campaign_derive.Deeper(subject, self.plan["mode"], reached)
         if self.totals["cases"] == self.plan["budget"]:
@@ -127,6 +143,34 @@ class Campaign:
             cases = deeper.cases(self._parsed(first, self.totals["cases"]))
         return True
 
+    def _histories(self, subject: Subject) -> bool:
+        """Hold the histories of a subject: those of files by name, then those of the seeds; False where they are others."""
+        budget, setting = self.plan["budget"], Setting(self.plan, False)
+        most = HISTORIES if budget is None else max(1, budget // len(self.subjects))
+        last, seed = "", self.plan["seed"]
+        for _ in range(most):
+            if self.totals["cases"] == budget:
+                break
+            place = f"line {self.totals['cases'] + 1}"
+            data, complete = next(self._lines, (b"", False))
+            line = campaign_lines.read(data, complete, campaign_lines.TOLD, self._note, place) if data else None
+            if line is None:
+                self._note(place, f"is missing, or no result: {subject.name} has {most} histories")
+                return False
+            owner, _, name = line["case"].rpartition("/random:")
+            wanted = f"{seed}" if name[:1].isdigit() or name <= last or seed != self.plan["seed"] else name
+            case = campaign_history.case_of(line["case"], line["history"], subject, self._note, place)
+            if owner != subject.name or name != wanted or case is None:
+                self._note(place, f"is of {show(line['case'])}, expected {subject.name}/random:{wanted}")
+                return False
+            if name[:1].isdigit():
+                seed += 1
+            last = name
+            if line["verdict"] == VIOLATED and name[:1].isdigit():
+                self.violated.setdefault(subject.name, []).append((name, line))
+            self._held(line, case, setting)
+        return True
+
     def _case(self, case: Case, setting: Setting) -> bool:
         number = self.totals["cases"]
         place = f"line {number + 1}"
@@ -134,21 +178,27 @@ class Campaign:
         if not data:
             self._note(place, f"is missing: {case.name} was derived next")
             return False
-        line = campaign_lines.read(data, complete, setting.observed, self._note, place)
+        more = campaign_lines.OBSERVED if setting.observed else {}
+        line = campaign_lines.read(data, complete, more, self._note, place)
         if line is None:
             return False
         if line["case"] != case.name:
             self._note(place, f"is of {show(line['case'])}, but {show(case.name)} is the next case that was derived")
             return False
-        campaign_lines.hold(line, case, self._note, place)
+        self._held(line, case, setting)
+        return True
+
+    def _held(self, line: dict[str, Any], case: Case, setting: Setting) -> None:
+        """Hold a line and, where they are kept, the files of its case."""
+        number = self.totals["cases"]
+        campaign_lines.hold(line, case, self._note, f"line {number + 1}")
         self._count(line)
         path = f"cases/{number:06d}/"
         if self.plan["keep"] == KEEP_ALL or line["verdict"] != HELD:
             self.totals["kept"] += 1
-            folder = Folder(path, self._folders.pop(path, []))
+            folder = Folder(path, self.folders.pop(path, []))
             campaign_kept.hold(self.states, folder, (case, setting), line, self.findings.about(case.name))
             self.expected |= folder.paths()
-        return True
 
     def _count(self, line: dict[str, Any]) -> None:
         verdict = line["verdict"]
@@ -180,7 +230,7 @@ def _folders(tree: Tree) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name in tree.sizes:
         parts = name.split("/")
-        if parts[0] == "cases" and len(parts) > 2:
+        if parts[0] in ("cases", "canary") and len(parts) > 2:
             at = 2
         elif parts[0] == "baseline":
             at = next((at for at, part in enumerate(parts[:-1], 1) if part in ("run-1", "run-2")), 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from audit import campaign_exchanges, campaign_play
 from audit.campaign_exchanges import EXCHANGES
+from audit.campaign_history import HistoryPlay
 from audit.campaign_state import OTHERS, RECEIVER, SENDER, counted
 from audit.campaign_verdicts import kinds, outcome, violations
 from audit.campaign_words import RELAY, declared
@@ -52,7 +53,7 @@ class Derived:
 
     __slots__ = ("doubts", "listed", "play", "state", "violations")
 
-    def __init__(self, play: Play, state: State, listed: list[Listed], finished: bool) -> None:
+    def __init__(self, play: Play | HistoryPlay, state: State, listed: list[Listed], finished: bool) -> None:
         self.play = play
         self.state = state
         self.listed = listed
@@ -73,7 +74,10 @@ def derive(
     records = campaign_play.records(tree, folder.path + PROCESSES, note)
     if records is None:
         return None
-    play = campaign_play.Play(case, setting, records, local, doubted=doubted).run()
+    player = campaign_play.Play if case.history is None else HistoryPlay
+    play = player(case, setting, records, local, doubted=doubted).run()
+    if isinstance(play, HistoryPlay) and line is not None:
+        play.in_order(line["deaths"])
     modules = {record["command"][2] for record in records if len(record["command"]) > 2}
     if case.subject.database:
         folder.expected.add(END)
@@ -164,6 +168,7 @@ def hold_reached(told: list[Reached], found: Derived, note: Callable[[str], None
     if len(told) != len(found.listed):
         note(f"are of {len(found.listed)} rounds, but {len(told)} are told of")
         return
+    assert isinstance(found.play, campaign_play.Play)
     servers = {role["process"] for role in found.play.case.subject.roles if role["server"]}
     for number, (reached, listed) in enumerate(zip(told, found.listed, strict=True), 1):
         if list(reached) != list(listed):

@@ -16,6 +16,7 @@ from audit.campaign_words import (
     PAUSE,
     PAUSES,
     POINTS,
+    RANDOM,
     RELAY,
     SUBJECTS,
     WIRE,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from audit.shapes import Shape
 
 PLAN: Shape = {
-    "mode": one_of(POINTS, WIRE, PAUSES),
+    "mode": one_of(POINTS, WIRE, PAUSES, RANDOM),
     "depth": Kind(f"1 to {DEEPEST}", lambda value: type(value) is int and 1 <= value <= DEEPEST),
     "budget": optional(POSITIVE), "keep": one_of(KEEP_FAILED, KEEP_ALL), "store": optional(one_of(*STORES)),
     "sources": SHA, "subjects": LIST,
@@ -112,17 +113,23 @@ class Subject:
 
 
 class Case:
-    """A subject with its faults, round by round."""
+    """A subject with its faults, round by round; or with a `history`, which has its own name and whose faults need not come."""
 
-    __slots__ = ("rounds", "subject")
+    __slots__ = ("history", "rounds", "subject", "told")
 
-    def __init__(self, subject: Subject, rounds: list[list[Fault]]) -> None:
+    def __init__(
+        self, subject: Subject, rounds: list[list[Fault]], told: str | None = None, history: dict[str, Any] | None = None
+    ) -> None:
         self.subject = subject
         self.rounds = rounds
+        self.told = told
+        self.history = history
 
     @property
     def name(self) -> str:
         """The case's name."""
+        if self.told is not None:
+            return self.told
         told = ["&".join([self._text(fault) for fault in each]) or NONE for each in self.rounds]
         return f"{self.subject.name}/{'+'.join(told) or NONE}"
 
@@ -200,7 +207,8 @@ def _fault(text: str, subject: Subject) -> Fault | None:
 
 def subjects(plan: dict[str, Any], note: Note) -> list[Subject] | None:
     """Hold the plan's shape; its subjects as the mode has them, or None where it cannot be worked with."""
-    if not holds(plan, PLAN, note, ""):
+    shape = {**PLAN, "seed": COUNT} if plan.get("mode") == RANDOM else PLAN
+    if not holds(plan, shape, note, ""):
         return None
     found = []
     for number, data in enumerate(plan["subjects"]):
@@ -209,7 +217,7 @@ def subjects(plan: dict[str, Any], note: Note) -> list[Subject] | None:
             return None
         if not all([holds(role, ROLE, note, f"{place}.roles[{at}]") for at, role in enumerate(data["roles"])]):
             return None
-        found.append(Subject(data, _wired(data["roles"]) if plan["mode"] == WIRE else data["roles"]))
+        found.append(Subject(data, wired(data["roles"]) if plan["mode"] == WIRE else data["roles"]))
     if not found or len({subject.name for subject in found}) != len(found):
         note("subjects", f"are {show([subject.name for subject in found])}, expected one or more, each once")
         return None
@@ -231,7 +239,7 @@ def strange(found: list[Subject], note: Note) -> list[str]:
     return unknown
 
 
-def _wired(roles: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def wired(roles: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The roles with a relay behind each server, and whoever talked to the server talking to it, impatiently."""
     found = []
     for role in roles:

@@ -8,7 +8,9 @@ verdict is UNKNOWN.
 from __future__ import annotations
 
 DEATH, PAUSE, CUT = "death", "pause", "cut"
-POINTS, WIRE, PAUSES = "points", "wire", "pauses"
+POINTS, WIRE, PAUSES, RANDOM = "points", "wire", "pauses", "random"
+# Histories of each subject, where the budget says nothing; and those of a subject that are shrunk.
+HISTORIES, MOST_SHRUNK = 100, 3
 KEEP_FAILED, KEEP_ALL = "failed", "all"
 HELD, VIOLATED, UNKNOWN = "held", "violated", "unknown"
 LOST, DUPLICATE, PHANTOM, STUCK = "lost", "duplicate", "phantom", "stuck"

@@ -7,6 +7,7 @@ violation.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -22,12 +23,14 @@ from scenarios.engine.stores import Store, store
 from scenarios.engine.study import ROOT
 from scenarios.engine.supervisor import Supervisor
 from scenarios.errors import EvidenceIncomplete, Interrupted
-from scenarios.explore import archive, results
+from scenarios.explore import archive, cluster, randoms, results, seeds
 from scenarios.explore.campaign import CASES, Campaign, Plan
 from scenarios.explore.levels import POINTS
-from scenarios.explore.model import Case, Subject, parse
+from scenarios.explore.model import NONE, Case, Subject, parse
+from scenarios.explore.player import play
 from scenarios.explore.progress import shown
-from scenarios.explore.rounds import KEEP_ALL, Play, Room
+from scenarios.explore.rounds import KEEP_ALL, Room
+from scenarios.explore.spread import How, Spread, pool
 from scenarios.explore.story import kept_line, replay_line
 from scenarios.explore.subjects import SUBJECTS, wired
 from scenarios.explore.tenants import MODULE as HOUSE
@@ -41,6 +44,32 @@ GO_ON = "go on with --resume, or begin again in a new directory"
 
 
 @dataclass(frozen=True, slots=True)
+class Spreading:
+    """Where the cases are played: in `workers` processes of a pool, on the Dask cluster at `dask`, or right here."""
+
+    workers: int | None = None
+    dask: str | None = None
+
+    def check(self, store_name: str) -> None:
+        """Raises BadInput where that cannot be."""
+        if self.workers is not None and self.dask is not None:
+            raise BadInput("--workers does not go with --dask")
+        if (self.workers or self.dask) and store_name != SQLITE:
+            raise BadInput(f"--store {store_name} does not go with --workers or --dask: its server is one for all cases")
+        if self.dask is not None:
+            cluster.check(self.dask)
+
+    def open(self, asked: "Exploring") -> AbstractAsyncContextManager[Spread | None]:
+        """What plays the cases of a campaign, for as long as it is entered; None is this process."""
+        modules = _modules(asked.plan.subjects)
+        if self.workers is not None:
+            return pool(asked.out.resolve(), How(asked.spawn, modules), self.workers)
+        if self.dask is not None:
+            return cluster.cluster(self.dask, asked.out.resolve(), asked.spawn, modules)
+        return nullcontext()
+
+
+@dataclass(frozen=True, slots=True)
 class Exploring:
     """What `run.py explore` was asked for."""
 
@@ -49,6 +78,7 @@ class Exploring:
     spawn: str
     store: str = SQLITE
     resume: bool = False
+    spread: Spreading = Spreading()
 
 
 def choose(patterns: Sequence[str], subjects: Sequence[Subject] = SUBJECTS) -> tuple[Subject, ...]:
@@ -81,9 +111,10 @@ def _explore(asked: Exploring, databases: Store, begun: archive.Begun, stream: T
     with shown(stream) as progress:
 
         async def work(supervisor: Supervisor, place: Any) -> Campaign:
-            async with Houses(supervisor, ROOT, asked.plan.jobs) as houses:
+            lanes = 0 if asked.spread != Spreading() else asked.plan.jobs
+            async with Houses(supervisor, ROOT, lanes) as houses, asked.spread.open(asked) as spread:
                 room = Room(supervisor, place, houses=houses)
-                campaign = Campaign(asked.plan, room, asked.out.resolve(), progress)
+                campaign = Campaign(asked.plan, room, asked.out.resolve(), progress, spread)
                 await campaign.run(resume=asked.resume)
             if begun.plan["store"] is not None:
                 server["postgres"] = await place.facts()
@@ -121,6 +152,8 @@ def _report(out: Path, campaign: Campaign, wall_seconds: float) -> int:
             print(f"… and more; all are in {out / results.RESULTS}")
             break
         print(f"{kept_line(result)}\n  again: {replay_line(result['case'])}")
+    for path, before, after in campaign.shrunk:
+        print(f"shrunk from {before} steps to {after}: {path}\n  again: {replay_line(str(path))}")
     if not totals.cases and not doubts:
         print("UNKNOWN: no case was derived")
     verdict = archive.verdict(campaign.derived, totals)
@@ -141,6 +174,10 @@ def _report(out: Path, campaign: Campaign, wall_seconds: float) -> int:
 
 def find(text: str) -> Case:
     """The case of this name, on the subjects that there are. Raises BadInput."""
+    kept = seeds.read(Path(text)) if text.endswith(seeds.SUFFIX) else None
+    if kept is not None:
+        subject = find(f"{kept.subject}/{NONE}").subject
+        return Case(subject, history=kept.named)
     known = SUBJECTS
     if text.startswith("oracle/"):
         from scenarios.explore import oracle  # noqa: PLC0415 - systems with a mistake are loaded only where they are asked for
@@ -170,6 +207,8 @@ def replay(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
 def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
     """Find the fewest faults of a failing case that still fail, in new folders below `out`."""
     case, databases = find(text), store(store_name)
+    if case.history is not None:
+        return _shrink_history(case, out, spawn, databases)
     fresh_directory(out, CASES)
 
     async def work(supervisor: Supervisor, place: Any) -> dict[str, Any]:
@@ -197,6 +236,28 @@ def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
     return 1
 
 
+def _shrink_history(case: Case, out: Path, spawn: str, databases: Store) -> int:
+    """The same for a history, by Hypothesis."""
+    assert case.history is not None
+    if not seeds.NUMBER.fullmatch(case.history.name):
+        raise BadInput(f"{case}: a history of a file is shrunk already; take steps out of a copy of it, and replay that")
+    fresh_directory(out, CASES)
+
+    async def work(supervisor: Supervisor, place: Any) -> tuple[dict[str, Any], list[tuple[Path, int, int]]]:
+        room = Room(supervisor, place, keep=KEEP_ALL)
+        result = await _play(case, room, out.resolve() / "0-whole")
+        failed = [result] if result["verdict"] == VIOLATED else []
+        return result, await randoms.shrink_all(case.subject, failed, room, out.resolve())
+
+    result, shrunk = staged(work, Where(out, spawn, databases, (case.subject,)))
+    print(kept_line(result))
+    for path, before, after in shrunk:
+        print(f"shrunk from {before} steps to {after}: {path}\n  again: {replay_line(str(path))}")
+    if not shrunk:
+        print("there is nothing to shrink: the case does not fail")
+    return {HELD: 0, VIOLATED: 1, UNKNOWN: 3}[result["verdict"]]
+
+
 def _smaller(case: Case) -> list[Case]:
     """The same case with one fault less, each once. A round that becomes empty falls away, or else stays as an empty one,
     where a later round strikes what only a second round comes to."""
@@ -215,7 +276,7 @@ def _smaller(case: Case) -> list[Case]:
 
 
 async def _play(case: Case, room: Room, directory: Path) -> dict[str, Any]:
-    return results.line(await Play(case, room, directory).run(), reached=False)
+    return results.line(await play(case, room, directory), reached=False)
 
 
 def _modules(subjects: Sequence[Subject]) -> tuple[str, ...]:

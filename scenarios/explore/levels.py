@@ -11,11 +11,12 @@ from typing import Any
 
 from scenarios.explore import results
 from scenarios.explore.derive import Derived, pause_cases, point_cases, wire_cases
-from scenarios.explore.model import Case, Death, Reached, deaths, parse
+from scenarios.explore.model import RANDOM, Case, Death, Reached, deaths, parse
 
 POINTS, WIRE, PAUSES = "points", "wire", "pauses"
 FIRST: Mapping[str, Callable[[Derived], Iterator[Case]]] = {POINTS: point_cases, WIRE: wire_cases, PAUSES: pause_cases}
-MODES = tuple(FIRST)
+# The histories of mode random are no level: they come from seeds (scenarios.explore.randoms).
+MODES = (*FIRST, RANDOM)
 
 
 class Deeper:

@@ -15,6 +15,7 @@ from itertools import chain
 from outbox import faults
 from outbox.errors import BadInput
 from scenarios import wire
+from scenarios.explore.histories import Named
 from scenarios.explore.state import Place, State
 from scenarios.model import Program
 
@@ -154,6 +155,7 @@ class Pause:
 PAUSE, PAUSE_IN_LEASE = "pause", "pause-in-lease"
 NONE = "none"
 RELAY = "relay"
+RANDOM = "random"
 COPY = "duplicate-request"
 
 
@@ -175,10 +177,11 @@ Fault = Death | Pause | Cut
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A subject with its faults, round by round."""
+    """A subject with its faults, round by round, or with a `history`, whose faults are then only counted."""
 
     subject: Subject
     rounds: tuple[tuple[Fault, ...], ...] = ()
+    history: Named | None = None
 
     @property
     def faults(self) -> tuple[Fault, ...]:
@@ -191,6 +194,8 @@ class Case:
         return sum(isinstance(fault, Cut) and fault.fault == COPY for fault in self.faults)
 
     def __str__(self) -> str:
+        if self.history is not None:
+            return f"{self.subject.name}/{RANDOM}:{self.history.name}"
         rounds = ("&".join(self._text(fault) for fault in each) or NONE for each in self.rounds)
         return f"{self.subject.name}/{'+'.join(rounds) or NONE}"
 
@@ -243,6 +248,10 @@ def _case(text: str, subjects: Sequence[Subject]) -> Case:
         raise BadInput(f"there is no subject {name!r}; there are: {', '.join(each.name for each in subjects)}")
     if told == NONE:
         return Case(subject)
+    if told.startswith(f"{RANDOM}:"):
+        from scenarios.explore import randoms  # noqa: PLC0415 - it plays cases, and builds on this module
+
+        return Case(subject, history=randoms.named(subject, told.removeprefix(f"{RANDOM}:")))
     rounds = tuple(() if part == NONE else tuple(_fault(each, subject) for each in part.split("&")) for part in told.split("+"))
     for struck in rounds:
         at_points = [fault.process for fault in struck if not isinstance(fault, Cut)]

@@ -51,6 +51,8 @@ def line(played: Played, *, reached: bool) -> dict[str, Any]:
         "rounds": played.rounds,
         "processes": len(played.processes),
     }
+    if played.case.history is not None:
+        told["history"] = played.case.history.history.data()
     if reached:
         told["reached"] = [{process: dict(points) for process, points in each.items()} for each in played.reached]
     return told

@@ -36,6 +36,10 @@ OVERTAKEN_SECONDS = 3.0
 KEEP_FAILED, KEEP_ALL = "failed", "all"
 KEEP = (KEEP_FAILED, KEEP_ALL)
 LEFT, TABLES = "left", "tables.json"
+DID_NOTHING = (
+    "recovery did nothing: every program ended as when all is done, none said a word, and no file has changed since the last "
+    "death; see whether the programs of the recovery work on the files of the case"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +161,7 @@ class Play:
             if settled and number >= len(self._case.rounds) and not (await self._state()).unfinished:
                 return True
         if settled and await self._did_nothing():
-            self._doubts.append(
-                "recovery did nothing: every program ended as when all is done, none said a word, and no file has changed "
-                "since the last death; see whether the programs of the recovery work on the files of the case"
-            )
+            self._doubts.append(DID_NOTHING)
         return False
 
     async def _did_nothing(self) -> bool:

@@ -23,7 +23,7 @@ from tests.evidence.tables import STATUSES, STORE
 FAULT = "(pause(-in-lease)?:)?([a-z_]+:)?[a-z_]+([.][a-z_]+)+#[1-9][0-9]*|wire:[a-z0-9:-]+#[1-9][0-9]*"
 ROUND = f"(none|({FAULT})(&({FAULT}))*)"
 SUBJECT_NAME = "[a-z0-9-]+/[a-z0-9-]+"
-CASE = matching(f"{SUBJECT_NAME}/{ROUND}([+]{ROUND})*")
+CASE = matching(f"{SUBJECT_NAME}/({ROUND}([+]{ROUND})*|random:[a-z0-9-]+)")
 POINT = matching("[a-z_]+([.][a-z_]+)+")
 REACHED = named(named(POSITIVE))
 KINDS = ("lost", "duplicate", "phantom", "stuck")
@@ -39,8 +39,17 @@ SUBJECT = exact({
     "unfinished": or_null(array(one_of(*STATUSES))), "round_seconds": POSITIVE, "pause_seconds": POSITIVE,
 })  # fmt: skip
 PLAN = exact({
-    "mode": one_of("points", "wire", "pauses"), "depth": integer(1, 3), "budget": or_null(POSITIVE),
-    "keep": one_of("failed", "all"), "store": or_null(STORE), "sources": SHA, "subjects": array(SUBJECT),
+    "mode": one_of("points", "wire", "pauses", "random"), "depth": integer(1, 3), "budget": or_null(POSITIVE),
+    "keep": one_of("failed", "all"), "store": or_null(STORE), "sources": SHA, "subjects": array(SUBJECT), "seed": COUNT,
+}, left_out=("seed",))  # fmt: skip
+STRIKE = exact({"how": one_of("halt", "kill", "stop"), "at": NAME})
+STEP = {
+    "do": one_of("run", "serve", "kill", "clock"), "process": NAME, "fault": STRIKE, "seconds": {"type": "integer"},
+}  # fmt: skip
+USUAL = ("process", "fault", "seconds")
+HISTORY = exact({
+    "operations": integer(1, 6), "wire": array(exact({"connection": POSITIVE, "fault": NAME})),
+    "steps": array(exact({**STEP, "meanwhile": array(exact(STEP, left_out=USUAL))}, left_out=(*USUAL, "meanwhile"))),
 })  # fmt: skip
 RESULT = exact({
     "case": CASE, "verdict": one_of("held", "violated", "unknown"), "kinds": array(one_of(*KINDS)),
@@ -49,8 +58,9 @@ RESULT = exact({
         "process": NAME, "point": POINT, "occurrence": POSITIVE, "round": POSITIVE, "left": TEXT, "digest": SHA,
     })),
     "counts": exact({name: COUNT for name in ("effects", "receipts", "history", "arrivals")}), "digest": SHA,
-    "rounds": POSITIVE, "processes": COUNT, "reached": array(REACHED),
-}, left_out=("reached",))  # fmt: skip
+    "rounds": POSITIVE, "processes": COUNT, "history": HISTORY,
+    "reached": array(REACHED),
+}, left_out=("history", "reached"))  # fmt: skip
 TOTALS = exact({
     **{name: COUNT for name in ("cases", "held", "violated", "unknown", "pruned", "processes")}, "fired": array(POINT),
 })  # fmt: skip
