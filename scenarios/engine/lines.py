@@ -68,12 +68,17 @@ def is_studied(module: str) -> bool:
     return any(module == each or module.startswith(f"{each}.") for each in STUDIED)
 
 
-def parse(setting: str) -> Line:
-    """Read `MODULE:LINE#N`. Raises BadInput for another form, another module, and a line that no function executes."""
+def read(setting: str) -> Line:
+    """Read `MODULE:LINE#N`. Raises BadInput for another form."""
     match = _SETTING.fullmatch(setting)
     if match is None:
         raise BadInput(f"{HALT_VARIABLE}={setting!r}: expected MODULE:LINE#N, with LINE and N from 1")
-    line = Line(match["module"], int(match["line"]), int(match["occurrence"]))
+    return Line(match["module"], int(match["line"]), int(match["occurrence"]))
+
+
+def parse(setting: str) -> Line:
+    """The same. Raises BadInput also for another module than those under study, and for a line that no function executes."""
+    line = read(setting)
     if line.number not in executable(line.module):
         raise BadInput(f"{HALT_VARIABLE}={setting!r}: no function of {line.module} has code in line {line.number}")
     return line
@@ -113,29 +118,27 @@ class Watch:
     def __init__(self, halt: Line | None, listing: int | None) -> None:
         self._halt, self._listing = halt, listing
         self._left = itertools.count(1)  # threads count at once; next() of this is one step for the interpreter
-        self._modules: dict[CodeType, str | None] = {}
+        self._modules: dict[str, str | None] = {}
 
-    def module(self, code: CodeType) -> str | None:
-        """The module of a code whose lines are to be watched; None for any other."""
+    def module(self, path: str) -> str | None:
+        """The module in this file, if any of its lines are to be watched. Asked at every call, so it has to be quick."""
         try:
-            return self._modules[code]
+            return self._modules[path]
         except KeyError:
-            return self._modules.setdefault(code, self._chosen(code))
+            return self._modules.setdefault(path, self._chosen(path))
 
-    def _chosen(self, code: CodeType) -> str | None:
-        if not code.co_filename.startswith(ROOT) or not _is_function(code):
+    def _chosen(self, path: str) -> str | None:
+        if not path.startswith(ROOT):
             return None
-        path = code.co_filename[len(ROOT) + 1 :].removesuffix(".py").removesuffix("/__init__")
-        module = path.replace("/", ".")
-        if not is_studied(module):
-            return None
-        here = self._halt is not None and self._halt.module == module
-        armed = here and any(line == self._halt.number for *_at, line in code.co_lines())  # type: ignore[union-attr]
-        return module if self._listing is not None or armed else None
+        module = path[len(ROOT) + 1 :].removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        wanted = self._listing is not None or (self._halt is not None and self._halt.module == module)
+        return module if wanted and is_studied(module) else None
 
-    def chosen(self) -> list[CodeType]:
-        """The codes that are watched."""
-        return [code for code, module in self._modules.items() if module is not None]
+    def wants(self, code: CodeType) -> bool:
+        """Whether lines of this code, which is of a module that is watched, are to be told of."""
+        if self._listing is not None or self._halt is None:
+            return _is_function(code)
+        return _is_function(code) and any(line == self._halt.number for *_at, line in code.co_lines())
 
     def line(self, module: str, number: int, code: CodeType) -> bool:
         """A line of a watched code is about to be executed. False: this line need not be told of again."""
@@ -174,7 +177,8 @@ def watched(environment: Mapping[str, str]) -> Iterator[None]:
         yield
         return
     setting, path = environment.get(HALT_VARIABLE), environment.get(LINES_VARIABLE)
-    halt = None if setting is None else parse(setting)
+    # Whether there is such a line is seen to before a program is started: it takes a compiler, and time.
+    halt = None if setting is None else read(setting)
     try:
         listing = None if path is None else os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
@@ -198,14 +202,17 @@ def begin(watch: Watch) -> Callable[[], None]:
 def _traced(watch: Watch) -> Callable[[], None]:
     """By `sys.settrace`: each call is looked at, and the lines of those that are watched."""
 
+    known = watch.module
+
     def line(frame: FrameType, event: str, _argument: Any) -> Any:
         if event == "line":
             code = frame.f_code
-            watch.line(str(watch.module(code)), frame.f_lineno, code)
+            watch.line(str(known(code.co_filename)), frame.f_lineno, code)
         return line
 
     def call(frame: FrameType, _event: str, _argument: Any) -> Any:
-        return None if watch.module(frame.f_code) is None else line
+        code = frame.f_code
+        return line if known(code.co_filename) is not None and watch.wants(code) else None
 
     threading.settrace(call)
     sys.settrace(call)
@@ -225,13 +232,16 @@ if sys.version_info >= (3, 12):
         tool = next(number for number in range(6) if monitoring.get_tool(number) is None)
         monitoring.use_tool_id(tool, "halt23")
 
+        chosen: list[CodeType] = []
+
         def started(code: CodeType, _offset: int) -> Any:
-            if watch.module(code) is not None:
+            if watch.module(code.co_filename) is not None and watch.wants(code):
+                chosen.append(code)
                 monitoring.set_local_events(tool, code, events.LINE)
             return monitoring.DISABLE
 
         def line(code: CodeType, number: int) -> Any:
-            return None if watch.line(str(watch.module(code)), number, code) else monitoring.DISABLE
+            return None if watch.line(str(watch.module(code.co_filename)), number, code) else monitoring.DISABLE
 
         monitoring.register_callback(tool, events.PY_START, started)
         monitoring.register_callback(tool, events.LINE, line)
@@ -239,7 +249,7 @@ if sys.version_info >= (3, 12):
 
         def end() -> None:
             monitoring.set_events(tool, 0)
-            for code in watch.chosen():
+            for code in chosen:
                 monitoring.set_local_events(tool, code, 0)
             monitoring.restart_events()
             monitoring.free_tool_id(tool)

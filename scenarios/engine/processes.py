@@ -91,5 +91,5 @@ class Process:
 def _fault(setting: str | None) -> dict[str, Any] | None:
     if setting is None:
         return None
-    fault = lines.parse(setting) if lines.is_line(setting.partition("#")[0]) else faults.parse(setting)
+    fault = lines.read(setting) if lines.is_line(setting.partition("#")[0]) else faults.parse(setting)
     return {"point": fault.point, "occurrence": fault.occurrence}

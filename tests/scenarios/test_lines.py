@@ -136,7 +136,7 @@ def test_a_line_that_is_none_is_refused(setting: str, why: str) -> None:
         lines.parse(setting)
 
 
-def test_a_program_that_is_armed_at_no_line_says_so(box: ProcessBox) -> None:
-    ended = box.run("outbox.producer", ["--help"], {"HALT_AT_LINE": "outbox.producer:1#1"})
-    assert ended.exit_code == 2
-    assert ended.stderr == "HALT_AT_LINE='outbox.producer:1#1': no function of outbox.producer has code in line 1\n"
+def test_a_program_that_is_armed_at_what_is_no_line_says_so(box: ProcessBox) -> None:
+    ended = box.run("outbox.producer", ["--help"], {"HALT_AT_LINE": "outbox.producer#1"})
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert ended.stderr == "HALT_AT_LINE='outbox.producer#1': expected MODULE:LINE#N, with LINE and N from 1\n"
