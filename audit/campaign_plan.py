@@ -13,12 +13,14 @@ from audit.campaign_words import (
     DEEPEST,
     KEEP_ALL,
     KEEP_FAILED,
+    LINES,
     PAUSE,
     PAUSES,
     POINTS,
     RELAY,
     SUBJECTS,
     WIRE,
+    is_line,
 )
 from audit.expectations import STORES
 from audit.expectations.words import STATUSES
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from audit.shapes import Shape
 
 PLAN: Shape = {
-    "mode": one_of(POINTS, WIRE, PAUSES),
+    "mode": one_of(POINTS, WIRE, PAUSES, LINES),
     "depth": Kind(f"1 to {DEEPEST}", lambda value: type(value) is int and 1 <= value <= DEEPEST),
     "budget": optional(POSITIVE), "keep": one_of(KEEP_FAILED, KEEP_ALL), "store": optional(one_of(*STORES)), "subjects": LIST,
 }  # fmt: skip
@@ -176,6 +178,9 @@ def _fault(text: str, subject: Subject) -> Fault | None:
         return None
     if body.startswith("wire:"):
         return Fault(CUT, RELAY, body[5:], int(number))
+    process, _, line = body.partition(":")
+    if is_line(line):
+        return Fault(DEATH, process, line, int(number))
     kind = PAUSE if body.startswith("pause:") else DEATH
     process, colon, point = body.removeprefix("pause:").rpartition(":")
     named = process if colon else subject.owner(point)
