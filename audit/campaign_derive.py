@@ -3,7 +3,8 @@
 Level by level, in one order. The first level has a case for each process, point and occurrence (mode `points`; in mode `lines`
 a line stands for a point, and of its occurrences the first two and the last), for each that can be stopped and overtaken
 (`pauses`), or for each cut of each connection (`wire`). A deeper level adds one death to each case of the level before: in the
-round behind it, or in its last round where others come to points only because of its single death. Not so if the last death of that case left a state that was met before: of the same process, with the same digest.
+round behind it, or in its last round where others come to points only because of its single death. Not so if the last death of
+that case left a state that was met before: of the same process, with the same digest.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import cache
 from inspect import CO_OPTIMIZED
@@ -171,12 +171,13 @@ def is_asked_for(environment: Mapping[str, str]) -> bool:
 
 
 @contextlib.contextmanager
-def watched(environment: Mapping[str, str]) -> Iterator[None]:
-    """Do what the environment asks for, as long as this lasts. Raises BadInput where it cannot be done."""
+def watched(environment: MutableMapping[str, str]) -> Iterator[None]:
+    """Do what the environment asks for, as long as this lasts, and take it out of there: it is for this process, and for none
+    that it starts. Raises BadInput where it cannot be done."""
     if not is_asked_for(environment):
         yield
         return
-    setting, path = environment.get(HALT_VARIABLE), environment.get(LINES_VARIABLE)
+    setting, path = environment.pop(HALT_VARIABLE, None), environment.pop(LINES_VARIABLE, None)
     # Whether there is such a line is seen to before a program is started: it takes a compiler, and time.
     halt = None if setting is None else read(setting)
     try:
