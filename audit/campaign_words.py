@@ -62,13 +62,13 @@ def declared() -> list[str]:
 
 
 SUBJECTS: dict[str, str] = {
-    "journal/keyed": "ebc701214ea192d9ce24bff880232d44559ac2c358c37ac3cdd2790dc1a511d5",
-    "journal/unkeyed": "a40a969394503f86e1c2920c83007db48087c73aa19fc13473496ee2f0cab994",
-    "journal/capacity": "448816d527665c7720db87320f08da96ab337599888c98fafda31fe2db0f7bd6",
-    "journal/status-query": "b7368ed56133859d3bd2e6ecce9ae6ab5a742b1938df76f98bc7851f634442e7",
-    "dispatch/keyed": "e4e64e65f2a93e1c3137f132ea23eda13f76ec7f846e1909ddd3ad780f0609cd",
-    "dispatch/unkeyed": "5f9f52ababd899a596ec4a17f4f53dcc7b0378245ac93dfe6a58e4f61102dab9",
-    "dispatch-ack/keyed": "46e6931b681ab02457c08ec704d292025aa222792535208537449377c994f5d4",
-    "dispatch-operator/keyed": "ab1c671a4453dbc82be4ff7019995bb4932f3d7ba6357217978cdb4a7fa7c709",
+    "journal/keyed": "81a87577cecbb0f93653c774b24a5b41db7b93c65648580512445c50cd55c5cc",
+    "journal/unkeyed": "5f6b83a92563978684082feac7836b6ce19a1511cb485d8a7cce20a72f910beb",
+    "journal/capacity": "054b27c1afb4731b731cd554b773bbf6b9528e374c0eec0806c6d64f78b685d7",
+    "journal/status-query": "37ec3d362fea9d6aaed51b9577d085d459ce9d1b94275cb1ebc1b4ba72a28e8f",
+    "dispatch/keyed": "574aba44571dbc6ca84a5e6508750ff609ec0e79fa8ef8730e8965323a36fd06",
+    "dispatch/unkeyed": "2b8f3efe232ba4a25ec53f1398f5f6a4bf150a4d2ce0f0f309b8179a780503cf",
+    "dispatch-ack/keyed": "9753a0d9df9e54c1de988cd5fa22cd2add7183182d0c53ed3b84524cd30679aa",
+    "dispatch-operator/keyed": "48535f24fdb4c8ee16bdb9c080d2d3b183b7f1135b31c1434b9f22aa41e80c2d",
 }
 """The SHA-256 of each subject's object, in canonical form. `python -m tests.audit.campaigns` prints them."""

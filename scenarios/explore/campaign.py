@@ -103,6 +103,8 @@ class Campaign:
         base = self._directory / BASELINE / subject.name
         shutil.rmtree(base, ignore_errors=True)  # of a campaign that was interrupted
         derived = await derive(subject, self._room, base)
+        if self.plan.budget == self._number and not derived.doubts:
+            derived = replace(derived, doubts=(_spent(subject, self._number),))
         self.derived.append(derived)
         if derived.doubts:
             return
@@ -165,6 +167,13 @@ class Campaign:
     def _count(self, result: Mapping[str, Any]) -> None:
         self.totals.add(result)
         self._told.ended(result)
+
+
+def _spent(subject: Subject, budget: int) -> str:
+    return (
+        f"{subject.name}: the budget of {budget} cases was spent before it, so nothing is known of it; "
+        "raise --budget, or choose subjects"
+    )
 
 
 def folder(number: int) -> str:
