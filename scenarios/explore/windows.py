@@ -24,6 +24,7 @@ class Died:
     """What came of the cases in which a process died first at one line, at any of its occurrences."""
 
     cases: int = 0
+    bad: int = 0
     verdicts: set[str] = field(default_factory=set)
     kinds: set[str] = field(default_factory=set)
 
@@ -37,7 +38,8 @@ class Died:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A range of lines of one function; deaths of `process` in it came to the same."""
+    """A range of lines of one function; deaths of `process` in it came to the same, at the worst of their occurrences. Of its
+    `cases` so many are `bad`: who dies in a function that many call often dies in between two others' steps."""
 
     process: str
     path: str
@@ -46,10 +48,16 @@ class Window:
     last: int
     outcome: str
     cases: int
+    bad: int
+
+    @property
+    def held(self) -> bool:
+        """Whether everything held, whoever died in it."""
+        return self.bad == 0
 
     def __str__(self) -> str:
         numbers = f"{self.first}" if self.first == self.last else f"{self.first}-{self.last}"
-        cases = f"{self.cases} case{'s' if self.cases != 1 else ''}"
+        cases = f"{f'{self.bad} of ' if 0 < self.bad < self.cases else ''}{self.cases} case{'s' if self.cases != 1 else ''}"
         return f"{self.path}:{numbers} {self.function}()  {self.process}: {self.outcome}, {cases}"
 
 
@@ -70,6 +78,7 @@ class Windows:
         module, _, number = first["point"].rpartition(":")
         died = self._died.setdefault((first["process"], module, int(number)), Died())
         died.cases += 1
+        died.bad += result["verdict"] != HELD
         died.verdicts.add(result["verdict"])
         died.kinds.update(result["kinds"])
 
@@ -78,8 +87,8 @@ class Windows:
         for (process, module, function), places in groupby(sorted(self._died, key=_in_order), key=_function_of):
             for outcome, run in groupby(places, key=lambda place: self._died[place].outcome):
                 found = list(run)
-                cases = sum(self._died[place].cases for place in found)
-                yield Window(process, _path(module), function, found[0][2], found[-1][2], outcome, cases)
+                cases, bad = (sum(getattr(self._died[place], name) for place in found) for name in ("cases", "bad"))
+                yield Window(process, _path(module), function, found[0][2], found[-1][2], outcome, cases, bad)
 
     @property
     def executed(self) -> tuple[int, int]:
@@ -134,13 +143,19 @@ def _below(node: ast.AST, names: tuple[str, ...]) -> Iterator[tuple[int, int, st
         yield from _below(child, (*names, child.name) if named else names)  # type: ignore[attr-defined]
 
 
-def told(results: Iterable[Mapping[str, Any]], *, everything: bool) -> Iterator[str]:
-    """The ranges in which something did not hold, or with `everything` all of them, and what was executed in all."""
+def collected(results: Iterable[Mapping[str, Any]]) -> Windows:
+    """All results of a campaign."""
     windows = Windows()
     for result in results:
         windows.add(result)
+    return windows
+
+
+def told(results: Iterable[Mapping[str, Any]], *, everything: bool) -> Iterator[str]:
+    """The ranges in which something did not hold, or with `everything` all of them, and what was executed in all."""
+    windows = collected(results)
     for window in windows.ranges():
-        if everything or window.outcome != HELD.upper():
+        if everything or not window.held:
             yield str(window)
     count, functions = windows.executed
     yield f"lines: {count} of {functions} functions were executed and died at"

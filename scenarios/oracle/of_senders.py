@@ -25,7 +25,7 @@ SENDERS = (
     Variant(
         journal("early-receipt", bad_sender("early-receipt")),
         SENDER,
-        BOTH,
+        (*BOTH, LINES),
         (LOST,),
         "the receipt is written when the send has begun, before a response is read",
         "F01",
@@ -77,7 +77,9 @@ SENDERS = (
         (DUPLICATE,),
         "the file with the name that begins each key is emptied and written anew in place",
     ),
-    Variant(journal("pid-lock", bad_sender("pid-lock")), SENDER, (POINTS,), (STUCK,), "a file with a pid is the lock", "F24"),
+    Variant(
+        journal("pid-lock", bad_sender("pid-lock")), SENDER, (POINTS, LINES), (STUCK,), "a file with a pid is the lock", "F24"
+    ),
     Variant(
         journal("hidden-resend", bad_sender("hidden-resend")),
         SENDER,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import run
 from scenarios.engine import lines
 from scenarios.explore import windows
 from scenarios.explore.levels import LINES
@@ -110,7 +112,7 @@ def test_lines_of_one_function_with_one_outcome_are_one_range() -> None:
     results += [result(f"dispatcher:{WORKFLOW}:{SEND - 1}", HELD), result(f"second:{WORKFLOW}:{SEND}", HELD)]
     results += [result(f"dispatcher:{WORKFLOW}:{line_of('asked += 1')}", HELD), result("dispatcher:send.before", HELD)]
     assert [*windows.told(results, everything=True)] == [
-        f"outbox/workflow.py:{SEND - 1} Workflow._attempt()  dispatcher: VIOLATED (duplicate), 2 cases",
+        f"outbox/workflow.py:{SEND - 1} Workflow._attempt()  dispatcher: VIOLATED (duplicate), 1 of 2 cases",
         f"outbox/workflow.py:{SEND}-{RESPONSE} Workflow._attempt()  dispatcher: VIOLATED (lost), {len(attempt)} cases",
         f"outbox/workflow.py:{line_of('asked += 1')} Workflow._times_asked()  dispatcher: HELD, 1 case",
         f"outbox/workflow.py:{SEND} Workflow._attempt()  second: HELD, 1 case",
@@ -133,3 +135,12 @@ def test_what_is_listed_of_lines_is_not_listed_of_points(ground: Ground, tmp_pat
     (first, second) = sorted((tmp_path / "case" / "points").glob("*.dispatcher"))
     assert first.read_text().split()[-1] == f"{WORKFLOW}:{RESPONSE}"
     assert f"{WORKFLOW}:{RESPONSE}" in second.read_text().split()
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", ["journal/keyed", "dispatch/keyed"])
+def test_nothing_is_violated_whatever_line_is_died_at(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.main(["explore", "--mode", "lines", "--subject", name, "--out", str(tmp_path / "out")]) == 0
+    told = capsys.readouterr().out
+    assert re.search(r"^PASS .*: 1\d{3} cases, 0 violated, 0 unknown", told, re.MULTILINE)
+    assert re.search(r"^lines: \d{3} of \d{3} functions were executed and died at$", told, re.MULTILINE)
