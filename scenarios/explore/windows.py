@@ -127,18 +127,25 @@ def begins(module: str, number: int) -> int:
 
 @cache
 def _functions(module: str) -> tuple[tuple[int, int, str], ...]:
-    """First line, last line and name of the body of every function, the inner ones first."""
+    """First line, last line and name of the body of every function, the inner ones first; behind them what may stand in no
+    body: a function that has only its docstring, which runs on the line that it begins with, and a lambda."""
     try:
         tree = ast.parse(lines.source(module).read_bytes())
     except (BadInput, SyntaxError):
         return ()
-    return tuple(sorted(_below(tree, ()), key=lambda each: each[1] - each[0]))
+    found = sorted(_below(tree, ()), key=lambda each: (each[0], each[2] - each[1]))
+    return tuple((first, last, name) for _rank, first, last, name in found)
 
 
-def _below(node: ast.AST, names: tuple[str, ...]) -> Iterator[tuple[int, int, str]]:
+def _below(node: ast.AST, names: tuple[str, ...]) -> Iterator[tuple[int, int, int, str]]:
+    """The same with a number before: whether it is a body (0) or what may stand in none (1)."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield child.body[0].lineno, child.end_lineno or child.lineno, ".".join((*names, child.name))
+            name, last = ".".join((*names, child.name)), child.end_lineno or child.lineno
+            yield 0, child.body[0].lineno, last, name
+            yield 1, min(each.lineno for each in (child, *child.decorator_list)), last, name
+        if isinstance(child, ast.Lambda):
+            yield 1, child.lineno, child.end_lineno or child.lineno, ".".join((*names, "<lambda>"))
         named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         yield from _below(child, (*names, child.name) if named else names)  # type: ignore[attr-defined]
 
