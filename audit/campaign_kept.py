@@ -11,7 +11,7 @@ from audit.campaign_exchanges import EXCHANGES
 from audit.campaign_history import HistoryPlay
 from audit.campaign_state import OTHERS, RECEIVER, SENDER, counted
 from audit.campaign_verdicts import kinds, outcome, violations
-from audit.campaign_words import RELAY, declared
+from audit.campaign_words import RELAY, declared, is_line
 from audit.findings import show
 
 TYPE_CHECKING = False
@@ -98,7 +98,8 @@ def derive(
         export = None
     state = states.read(folder.path, folder.names, case.subject, export, note)
     rounds = line["rounds"] if line is not None and doubted else play.rounds
-    listed = _points(states, folder, (case, rounds), local) if setting.observed else []
+    by_line = setting.listing == "LINES_TO"
+    listed = _points(states, folder, (case, rounds), local, by_line=by_line) if setting.observed else []
     finished = play.settled and play.rounds >= len(case.rounds) and not state.unfinished
     if not (finished or play.rounds == play.most_rounds or play.broken or play.doubts):
         play.doubts.append(f"round {play.rounds}: nobody went on, though something was left to do")
@@ -206,8 +207,8 @@ def _left(states: States, folder: Folder, subject: Subject, line: dict[str, Any]
     return found
 
 
-def _points(states: States, folder: Folder, played: tuple[Case, int], note: Note) -> list[Listed]:
-    """The points that each round's processes listed, in the order of the roles."""
+def _points(states: States, folder: Folder, played: tuple[Case, int], note: Note, *, by_line: bool) -> list[Listed]:
+    """The points, or lines, that each round's processes listed, in the order of the roles."""
     found: list[Listed] = []
     case, rounds = played
     for number in range(1, rounds + 1):
@@ -223,7 +224,7 @@ def _points(states: States, folder: Folder, played: tuple[Case, int], note: Note
             points = [POINTS.get(point, point) for point in data.decode("ascii", "replace").split("\n")[:-1]]
             listed[role["process"]] = points
             for point in points:
-                if point not in POINTS and case.subject.known:
-                    note(name, f"has {show(point)}, which is no point")
+                if not (is_line(point) if by_line else point in POINTS or not case.subject.known):
+                    note(name, f"has {show(point)}, which is no {'line' if by_line else 'point'}")
         found.append(listed)
     return found

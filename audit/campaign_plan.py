@@ -13,6 +13,7 @@ from audit.campaign_words import (
     DEEPEST,
     KEEP_ALL,
     KEEP_FAILED,
+    LINES,
     PAUSE,
     PAUSES,
     POINTS,
@@ -20,6 +21,7 @@ from audit.campaign_words import (
     RELAY,
     SUBJECTS,
     WIRE,
+    is_line,
 )
 from audit.expectations import STORES
 from audit.expectations.words import STATUSES
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from audit.shapes import Shape
 
 PLAN: Shape = {
-    "mode": one_of(POINTS, WIRE, PAUSES, RANDOM),
+    "mode": one_of(POINTS, WIRE, PAUSES, LINES, RANDOM),
     "depth": Kind(f"1 to {DEEPEST}", lambda value: type(value) is int and 1 <= value <= DEEPEST),
     "budget": optional(POSITIVE), "keep": one_of(KEEP_FAILED, KEEP_ALL), "store": optional(one_of(*STORES)),
     "sources": SHA, "subjects": LIST,
@@ -195,6 +197,9 @@ def _fault(text: str, subject: Subject) -> Fault | None:
         return None
     if body.startswith("wire:"):
         return Fault(CUT, RELAY, body[5:], int(number))
+    process, _, line = body.partition(":")
+    if is_line(line):
+        return Fault(DEATH, process, line, int(number))
     in_lease = body.startswith(IN_LEASE)
     kind = PAUSE if in_lease or body.startswith(LATE) else DEATH
     process, colon, point = body.removeprefix(IN_LEASE).removeprefix(LATE).rpartition(":")

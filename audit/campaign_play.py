@@ -7,7 +7,7 @@ doubt.
 
 from __future__ import annotations
 
-from audit.campaign_words import CUT, DEATH, PAUSE, RELAY, SPARE_ROUNDS, START_SECONDS, WIRE
+from audit.campaign_words import CUT, DEATH, LINES, PAUSE, RELAY, SPARE_ROUNDS, START_SECONDS, WIRE, is_line
 from audit.case import HALTED
 from audit.findings import show
 from audit.processes import EXIT, FAULT, PROCESS, RESOURCES
@@ -35,10 +35,11 @@ DATABASES = {"sqlite": "state/dispatch.db", "postgres": "postgresql://postgres@1
 class Setting:
     """How the cases of a level are played: `observed`, every round with new servers, on which store, with files prepared."""
 
-    __slots__ = ("database", "observed", "prepares", "restarts")
+    __slots__ = ("database", "listing", "observed", "prepares", "restarts")
 
     def __init__(self, plan: dict[str, Any], observed: bool, baseline: bool = False) -> None:
         self.observed = observed
+        self.listing = "LINES_TO" if plan["mode"] == LINES else "POINTS_TO"
         self.database = DATABASES.get(plan["store"], "")
         self.restarts = plan["depth"] > 1 and plan["mode"] != WIRE
         self.prepares = not baseline and plan["store"] in (None, "sqlite")
@@ -212,7 +213,11 @@ class Play:
             return False
         lines = record["stderr"].split("\n")
         witness = f"halt(23) at {fault.setting}"
-        if lines[-2:] != [witness, ""] or record["ended_by"] != ITSELF:
+        said = "\n".join(lines[-2:])
+        if is_line(fault.what):  # and in which function that is
+            said, _, function = said.rstrip("\n").partition(" in ")
+            said += "\n" if function and lines[-1] == "" else ""
+        if said != f"{witness}\n" or record["ended_by"] != ITSELF:
             self._wrong(record, f"ended with 23, but does not end with the witness line {show(witness)}")
         self.deaths.append((number, fault))
         return False
@@ -235,9 +240,9 @@ class Play:
         if name == RELAY:
             command += [part for cut in self.case.cuts(number) for part in ("--fault", f"{cut.number}:{cut.what}")]
         if fault is not None and fault.kind != CUT:
-            environment["HALT_AT" if fault.kind == DEATH else "PAUSE_AT"] = fault.setting
+            environment[_variable(fault)] = fault.setting
         if self.setting.observed and not overtakes:
-            environment["POINTS_TO"] = f"points/{number}.{name}"
+            environment[self.setting.listing] = f"points/{number}.{name}"
         armed = {"point": fault.what, "occurrence": fault.number} if fault is not None else None
         wanted = {
             "scenario": f"explore/{self.case.name}", "process": name, "incarnation": self.count[name], "step": number,
@@ -269,6 +274,12 @@ class Play:
                 self._wrong(record, f"has the substitution {show(value)} for {name}, which is no port of five digits")
             if self._ports.setdefault(name, value) != value:
                 self._wrong(record, f"has the substitution {show(value)} for {name}, before it was {self._ports[name]}")
+
+
+def _variable(fault: Fault) -> str:
+    if fault.kind == PAUSE:
+        return "PAUSE_AT"
+    return "HALT_AT_LINE" if is_line(fault.what) else "HALT_AT"
 
 
 def _placeholders(text: str) -> list[str]:

@@ -8,7 +8,7 @@ verdict is UNKNOWN.
 from __future__ import annotations
 
 DEATH, PAUSE, CUT = "death", "pause", "cut"
-POINTS, WIRE, PAUSES, RANDOM = "points", "wire", "pauses", "random"
+POINTS, WIRE, PAUSES, LINES, RANDOM = "points", "wire", "pauses", "lines", "random"
 # Histories of each subject, where the budget says nothing; and those of a subject that are shrunk.
 HISTORIES, MOST_SHRUNK = 100, 3
 KEEP_FAILED, KEEP_ALL = "failed", "all"
@@ -16,6 +16,10 @@ HELD, VIOLATED, UNKNOWN = "held", "violated", "unknown"
 LOST, DUPLICATE, PHANTOM, STUCK = "lost", "duplicate", "phantom", "stuck"
 KINDS = (LOST, DUPLICATE, PHANTOM, STUCK)
 SPARE_ROUNDS = 3
+FIRST_OF_LINE = 2
+"""Of the many times that a run comes to a line, the first two and the last are cases."""
+STUDIED = ("outbox", "receivers", "scenarios.oracle")
+"""Where the modules are whose lines count."""
 START_SECONDS = 1000
 DEEPEST = 3
 RELAY, COPY = "relay", "duplicate-request"
@@ -39,6 +43,13 @@ JOURNALS = {
 }
 """The types that each journal holds, and what there is of a write of it."""
 TRANSACTIONS = ("claim", "outcome", "enqueue", "ack", "retry", "purge")
+
+
+def is_line(point: str) -> bool:
+    """Whether this is `MODULE:LINE`, and no declared point."""
+    module, colon, number = point.rpartition(":")
+    studied = any(module == each or module.startswith(each + ".") for each in STUDIED)
+    return bool(colon) and studied and number.isascii() and number.isdigit() and number[0] != "0"
 
 
 def declared() -> list[str]:

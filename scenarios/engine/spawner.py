@@ -28,6 +28,9 @@ from typing import Any, NoReturn
 
 import psutil
 
+from outbox.errors import BadInput
+from scenarios.engine import lines
+
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 CANNOT_START_EXIT_CODE = 70
@@ -168,7 +171,9 @@ class Spawner:
             self._settle(message, stdout, stderr)
             arguments = message["arguments"]
             if self._mode == "exec":
-                os.execve(sys.executable, [sys.executable, "-m", message["module"], *arguments], os.environ)  # noqa: S606 - on purpose
+                watched = [lines.WRAPPER] if lines.is_asked_for(os.environ) else []
+                command = [sys.executable, "-m", *watched, message["module"], *arguments]
+                os.execve(sys.executable, command, os.environ)  # noqa: S606 - on purpose
             sys.argv = [message["module"], *arguments]
             code = run_entry(message["module"], arguments)
         except BaseException:
@@ -196,7 +201,12 @@ class Spawner:
 def run_entry(module: str, arguments: Sequence[str]) -> int:
     """Call the program's `main` as `python -m MODULE` would run it, and return its exit code."""
     try:
-        code = importlib.import_module(entry_module(module)).main(list(arguments))
+        main = importlib.import_module(entry_module(module)).main
+        with lines.watched(os.environ):
+            code = main(list(arguments))
+    except BadInput as error:
+        print(error, file=sys.stderr)
+        code = 2
     except SystemExit as request:
         code = request.code
         if isinstance(code, str):

@@ -18,7 +18,7 @@ from outbox.errors import BadInput
 from scenarios.engine.stage import StepFailed
 from scenarios.explore import randoms, results, seeds
 from scenarios.explore.derive import Derived, derive
-from scenarios.explore.levels import FIRST, POINTS, WIRE, Deeper
+from scenarios.explore.levels import FIRST, LINES, POINTS, WIRE, Deeper
 from scenarios.explore.model import RANDOM, Case, Subject
 from scenarios.explore.player import play
 from scenarios.explore.prepare import can_prepare, prepare
@@ -82,7 +82,8 @@ class Campaign:
     def __init__(self, plan: Plan, room: Room, directory: Path, told: Told, spread: Spread | None = None) -> None:
         self.plan, self._directory, self._told, self._spread = plan, directory, told, spread
         deep = plan.depth > 1
-        self._room = replace(room, keep=plan.keep, observe=deep, restart_servers=deep and plan.mode != WIRE)
+        by_line = plan.mode == LINES
+        self._room = replace(room, keep=plan.keep, observe=deep, by_line=by_line, restart_servers=deep and plan.mode != WIRE)
         self._lanes = asyncio.Semaphore(plan.jobs if spread is None else spread.lanes)
         self._known = 0
         self._number = 0

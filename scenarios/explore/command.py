@@ -23,9 +23,9 @@ from scenarios.engine.stores import Store, store
 from scenarios.engine.study import ROOT
 from scenarios.engine.supervisor import Supervisor
 from scenarios.errors import EvidenceIncomplete, Interrupted
-from scenarios.explore import archive, cluster, randoms, results, seeds
+from scenarios.explore import archive, cluster, randoms, results, seeds, windows
 from scenarios.explore.campaign import CASES, Campaign, Plan
-from scenarios.explore.levels import POINTS
+from scenarios.explore.levels import LINES, POINTS
 from scenarios.explore.model import NONE, Case, Subject, parse
 from scenarios.explore.player import play
 from scenarios.explore.progress import shown
@@ -168,6 +168,9 @@ def _report(out: Path, campaign: Campaign, wall_seconds: float) -> int:
             f"points fired: {len(owned) - len(silent)} of {len(owned)}"
             + (f"; not in this campaign: {', '.join(silent)}" if silent else "")
         )
+    if campaign.plan.mode == LINES:
+        for line in windows.told(results.read(out), everything=campaign.plan.keep == KEEP_ALL):
+            print(line)
     print(f"Now let the audit judge: python audit/audit.py {out}")
     return {"PASS": 0, "FAIL": 1, "UNKNOWN": 3}[verdict]
 
@@ -195,7 +198,7 @@ def replay(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
     async def work(supervisor: Supervisor, place: Any) -> dict[str, Any]:
         return await _play(
             case,
-            Room(supervisor, place, keep=KEEP_ALL, observe=True, restart_servers=len(case.rounds) > 1),
+            Room(supervisor, place, keep=KEEP_ALL, observe=True, by_line=case.by_line, restart_servers=len(case.rounds) > 1),
             out.resolve() / "case",
         )
 

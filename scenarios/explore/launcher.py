@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from outbox import faults
+from scenarios.engine import lines
 from scenarios.engine.processes import Process
 from scenarios.engine.stage import Stage
-from scenarios.explore.model import RELAY, Case, Pause, Reached, Role, Subject
+from scenarios.explore.model import RELAY, Case, Death, Pause, Reached, Role, Subject
 from scenarios.model import Program
 
 START_SECONDS = 1000
@@ -22,11 +23,14 @@ def at_round(program: Program, subject: Subject, number: int, *, later_seconds: 
 
 
 class Launcher:
-    """Starts roles of `case` on `stage`. With `observe` each process lists the points that it reaches."""
+    """Starts roles of `case` on `stage`. With `observe` each process lists the points that it reaches, or with `by_line` the
+    lines."""
 
-    def __init__(self, case: Case, stage: Stage, *, observe: bool) -> None:
+    def __init__(self, case: Case, stage: Stage, *, observe: bool, by_line: bool = False) -> None:
         self.case, self.stage = case, stage
         self._observe = observe
+        # Not both: where points are listed a write is done in two halves, by other lines.
+        self._variable = lines.LINES_VARIABLE if by_line else faults.POINTS_VARIABLE
 
     def make_room(self) -> None:
         """Make the folder for the lists of points; the stage's folder is there."""
@@ -38,11 +42,10 @@ class Launcher:
         environment: dict[str, str] = {}
         armed = self.case.armed(number, role.process)
         if armed is not None:
-            variable = faults.PAUSE_VARIABLE if isinstance(armed, Pause) else faults.HALT_VARIABLE
-            environment[variable] = armed.setting
+            environment[_variable(armed)] = armed.setting
         if self._observe:
             # Programs run in the folder of their case, so this is the same text wherever that is.
-            environment[faults.POINTS_VARIABLE] = self._list(role, number).relative_to(self.stage.directory).as_posix()
+            environment[self._variable] = self._list(role, number).relative_to(self.stage.directory).as_posix()
         return await self.stage.launch(number, self.program(role, number), environment)
 
     async def overtaking(self, role: Role, number: int) -> Process:
@@ -73,3 +76,9 @@ class Launcher:
 
     def _list(self, role: Role, number: int) -> Path:
         return self.stage.directory / POINTS / f"{number}.{role.process}"
+
+
+def _variable(armed: Death | Pause) -> str:
+    if isinstance(armed, Pause):
+        return faults.PAUSE_VARIABLE
+    return lines.HALT_VARIABLE if lines.is_line(armed.point) else faults.HALT_VARIABLE

@@ -15,6 +15,7 @@ from itertools import chain
 from outbox import faults
 from outbox.errors import BadInput
 from scenarios import wire
+from scenarios.engine import lines
 from scenarios.explore.histories import Named
 from scenarios.explore.state import Place, State
 from scenarios.model import Program
@@ -119,7 +120,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """`process` halts when `point` is reached for the `occurrence`-th time."""
+    """`process` halts when `point`, which may be a line, is reached for the `occurrence`-th time."""
 
     process: str
     point: str
@@ -127,7 +128,7 @@ class Death:
 
     @property
     def setting(self) -> str:
-        """What `HALT_AT` is set to."""
+        """What `HALT_AT`, or `HALT_AT_LINE`, is set to."""
         return f"{self.point}#{self.occurrence}"
 
 
@@ -189,6 +190,11 @@ class Case:
         return tuple(chain.from_iterable(self.rounds))
 
     @property
+    def by_line(self) -> bool:
+        """Whether somebody dies at a line."""
+        return any(isinstance(fault, Death) and lines.is_line(fault.point) for fault in self.faults)
+
+    @property
     def copies(self) -> int:
         """How many requests the network doubles."""
         return sum(isinstance(fault, Cut) and fault.fault == COPY for fault in self.faults)
@@ -230,6 +236,7 @@ class Case:
 _AT_POINT = re.compile(
     rf"(?:(?P<pause>{PAUSE}|{PAUSE_IN_LEASE}):)?(?:(?P<process>[a-z_]+):)?(?P<point>[a-z_]+(?:\.[a-z_]+)+)#(?P<number>[1-9]\d{{0,8}})"
 )
+_AT_LINE = re.compile(r"(?P<process>[a-z_]+):(?P<setting>(?P<point>[a-z0-9_.]+:\d+)#(?P<number>\d+))")
 _CUT = re.compile(r"wire:(?P<fault>[a-z-]+(?::[a-z0-9-]+)?)#(?P<number>[1-9]\d{0,8})")
 
 
@@ -276,11 +283,15 @@ def _fault(text: str, subject: Subject) -> Fault:
         cut = Cut(match["fault"], int(match["number"]))
         wire.parse(cut.argument)
         return cut
+    if (match := _AT_LINE.fullmatch(text)) is not None:
+        line = lines.parse(match["setting"])
+        return Death(subject.role(match["process"]).process, line.point, line.occurrence)
     match = _AT_POINT.fullmatch(text)
     process = match and (match["process"] or subject.owner(match["point"]))
     if match is None or process is None:
         raise BadInput(
-            f"{text!r} is no fault; expected POINT#N, PROCESS:POINT#N, pause:POINT#N or wire:FAULT#N, as a campaign prints it"
+            f"{text!r} is no fault; expected POINT#N, PROCESS:POINT#N, PROCESS:MODULE:LINE#N, pause:POINT#N or wire:FAULT#N, "
+            "as a campaign prints it"
         )
     if not subject.may_reach(process, match["point"]):
         raise BadInput(f"{process} has no point {match['point']}: that is one of {subject.owner(match['point'])}")
@@ -296,13 +307,16 @@ def _fault(text: str, subject: Subject) -> Fault:
     return Pause(process, match["point"], number, in_lease)
 
 
+# A line may be executed a thousand times in a run, and dying at each of them would tell nothing new.
+FIRST_OF_LINE = 2
 # What the processes of one round reached: process, in the subject's order, to point to count.
 Reached = Mapping[str, Mapping[str, int]]
 
 
 def deaths(reached: Reached) -> Iterator[Death]:
-    """One death for each process, point and occurrence."""
+    """One death for each process, point and occurrence; of a line's many occurrences for the first two and the last."""
     for process, points in reached.items():
         for point, count in points.items():
             for occurrence in range(1, count + 1):
-                yield Death(process, point, occurrence)
+                if occurrence <= FIRST_OF_LINE or occurrence == count or not lines.is_line(point):
+                    yield Death(process, point, occurrence)

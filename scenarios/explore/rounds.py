@@ -66,7 +66,8 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What all cases of a campaign share. `observe` lists the points that each round reaches, a line for each.
+    """What all cases of a campaign share. `observe` lists the points that each round reaches, a line for each; with `by_line`
+    it lists the lines of the programs instead.
 
     With `restart_servers` every round begins with new servers: then their points are told round by round, too. `prepared` is a
     directory as it is when all roles that run once have done their work: a case whose faults strike none of them begins there.
@@ -77,6 +78,7 @@ class Room:
     store: Store
     bounds: Bounds = BOUNDS
     observe: bool = False
+    by_line: bool = False
     restart_servers: bool = False
     prepared: Path | None = None
     keep: str = KEEP_FAILED
@@ -90,7 +92,7 @@ class Play:
         self._case, self._subject, self._directory, self._room = case, case.subject, directory, room
         scenario = Scenario("explore", str(case), "", "", (), Counts(0, 0, 0, 0))
         self._stage = Stage(scenario, room.supervisor, directory, room.bounds, room.store)
-        self._launcher = Launcher(case, self._stage, observe=room.observe)
+        self._launcher = Launcher(case, self._stage, observe=room.observe, by_line=room.by_line)
         self._played = Played(case, processes=self._stage.processes)
         self._doubts: list[str] = []
         self._done: set[str] = set()

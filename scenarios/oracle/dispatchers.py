@@ -27,6 +27,7 @@ from outbox.policies import Policy
 from outbox.transport import Limits
 from outbox.workflow import RECEIPTS, Workflow, intentions
 from scenarios.oracle.flows import EarlyReceipt, GluedLine, SplitLine, TornTail
+from scenarios.oracle.names import ReplacedName, RewrittenName
 from scenarios.oracle.wires import (
     AnyStatus,
     BelowFourHundred,
@@ -77,6 +78,8 @@ SENDERS: Mapping[str, Sender] = {
     "torn-tail": Sender(flow=TornTail),
     "glued-line": Sender(flow=GluedLine),
     "split-line": Sender(flow=SplitLine),
+    "replaced-name": Sender(flow=ReplacedName),
+    "rewritten-name": Sender(flow=RewrittenName),
     "hidden-resend": Sender(wire=HiddenResend),
     "key-of-its-own": Sender(wire=KeyOfItsOwn),
     "any-status": Sender(wire=AnyStatus),

@@ -27,6 +27,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "points": ("--subject", "dispatch/keyed", "--depth", "2", "--budget", "29", "--keep", "all"),
     "wire": ("--mode", "wire", "--subject", "journal/unkeyed", "--budget", "6", "--keep", "all"),
     "pauses": ("--mode", "pauses", "--subject", "journal/keyed", "--budget", "5", "--keep", "all"),
+    "lines": ("--mode", "lines", "--subject", "journal/keyed", "--budget", "12", "--keep", "all"),
     "failed": ("--subject", "journal/keyed", "--budget", "12"),
 }
 # An unkeyed receiver of which it is said that it applies everything once.

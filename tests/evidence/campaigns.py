@@ -20,11 +20,14 @@ from tests.evidence.forms import (
 )  # fmt: skip
 from tests.evidence.tables import STATUSES, STORE
 
-FAULT = "(pause(-in-lease)?:)?([a-z_]+:)?[a-z_]+([.][a-z_]+)+#[1-9][0-9]*|wire:[a-z0-9:-]+#[1-9][0-9]*"
+LINE = "[a-z0-9_]+([.][a-z0-9_]+)*:[1-9][0-9]*"
+AT_POINT = "(pause(-in-lease)?:)?([a-z_]+:)?[a-z_]+([.][a-z_]+)+"
+FAULT = f"{AT_POINT}#[1-9][0-9]*|[a-z_]+:{LINE}#[1-9][0-9]*|wire:[a-z0-9:-]+#[1-9][0-9]*"
 ROUND = f"(none|({FAULT})(&({FAULT}))*)"
 SUBJECT_NAME = "[a-z0-9-]+/[a-z0-9-]+"
 CASE = matching(f"{SUBJECT_NAME}/({ROUND}([+]{ROUND})*|random:[a-z0-9-]+)")
-POINT = matching("[a-z_]+([.][a-z_]+)+")
+DECLARED = matching("[a-z_]+([.][a-z_]+)+")
+POINT = matching(f"([a-z_]+([.][a-z_]+)+|{LINE})")
 REACHED = named(named(POSITIVE))
 KINDS = ("lost", "duplicate", "phantom", "stuck")
 ROLE = exact({
@@ -39,7 +42,7 @@ SUBJECT = exact({
     "unfinished": or_null(array(one_of(*STATUSES))), "round_seconds": POSITIVE, "pause_seconds": POSITIVE,
 })  # fmt: skip
 PLAN = exact({
-    "mode": one_of("points", "wire", "pauses", "random"), "depth": integer(1, 3), "budget": or_null(POSITIVE),
+    "mode": one_of("points", "wire", "pauses", "lines", "random"), "depth": integer(1, 3), "budget": or_null(POSITIVE),
     "keep": one_of("failed", "all"), "store": or_null(STORE), "sources": SHA, "subjects": array(SUBJECT), "seed": COUNT,
 }, left_out=("seed",))  # fmt: skip
 STRIKE = exact({"how": one_of("halt", "kill", "stop"), "at": NAME})
@@ -73,14 +76,14 @@ def manifest(run: Schema) -> Schema:
         "derived": array(exact({
             "subject": matching(SUBJECT_NAME), "points": array(REACHED), "digest": SHA, "doubts": array(NAME),
         })),
-        "declared": array(POINT), "totals": TOTALS, "verdict": one_of("PASS", "FAIL", "UNKNOWN"), "run": run,
+        "declared": array(DECLARED), "totals": TOTALS, "verdict": one_of("PASS", "FAIL", "UNKNOWN"), "run": run,
         "sources": named(SHA), "files": named(exact({"bytes": COUNT, "sha256": SHA})),
     })  # fmt: skip
 
 
 def processes(process: Schema) -> Schema:
     """The schema of `processes.json` of one case, from that of a process of a study."""
-    variables = {name: NAME for name in ("HALT_AT", "PAUSE_AT", "POINTS_TO")}
+    variables = {name: NAME for name in ("HALT_AT", "HALT_AT_LINE", "PAUSE_AT", "POINTS_TO", "LINES_TO")}
     members = {**process["properties"], "scenario": matching("explore/.+")}
     members["environment"] = exact(variables, left_out=tuple(variables))
     members["expected_exit"] = {"const": {"code": None, "signal": None}}
