@@ -18,9 +18,10 @@ from outbox.errors import BadInput
 from scenarios.engine.stage import StepFailed
 from scenarios.explore import results
 from scenarios.explore.derive import Derived, derive
-from scenarios.explore.levels import FIRST, POINTS, WIRE, Deeper
+from scenarios.explore.levels import FIRST, POINTS, SYSCALLS, WIRE, Deeper
 from scenarios.explore.model import Case, Subject
 from scenarios.explore.prepare import can_prepare, prepare
+from scenarios.explore.recorded import with_calls
 from scenarios.explore.rounds import KEEP_FAILED, Play, Room
 from scenarios.explore.subjects import wired
 from scenarios.explore.verdicts import UNKNOWN, VIOLATED
@@ -102,10 +103,12 @@ class Campaign:
         base = self._directory / BASELINE / subject.name
         shutil.rmtree(base, ignore_errors=True)  # of a campaign that was interrupted
         derived = await derive(subject, self._room, base)
+        if self.plan.mode == SYSCALLS and not derived.doubts:
+            derived = await with_calls(derived, self._room, base)
         self.derived.append(derived)
         if derived.doubts:
             return
-        room = self._room
+        room = replace(self._room, listings=derived.listings)
         if can_prepare(subject, room):
             room = replace(room, prepared=base / "prepared")
             try:

@@ -10,9 +10,11 @@ from itertools import product
 from pathlib import Path
 
 from scenarios.engine.stage import Stage, StepFailed
-from scenarios.explore.model import RELAY, Case, Cut, Pause, Reached, Subject, deaths
+from scenarios.explore.calls import Listings, strikes
+from scenarios.explore.model import RELAY, Case, Cut, Pause, Reached, Subject, SysFault, deaths
 from scenarios.explore.rounds import KEEP_ALL, Play, Played, Room
 from scenarios.explore.state import Place, State
+from scenarios.explore.strace import ERRORS, KILLED, SHORT
 from scenarios.explore.verdicts import HELD
 from scenarios.model import Counts, Scenario
 
@@ -30,6 +32,7 @@ class Derived:
     reached: tuple[Reached, ...]
     state: State
     doubts: tuple[str, ...]
+    listings: Listings | None = None
 
 
 async def derive(subject: Subject, room: Room, directory: Path) -> Derived:
@@ -127,3 +130,14 @@ def wire_cases(derived: Derived) -> Iterator[Case]:
     for fault in (*CUTS, *WHOLE):
         for connection in range(1, connections + 1):
             yield Case(derived.subject, ((Cut(fault, connection),),))
+
+
+def call_cases(derived: Derived) -> Iterator[Case]:
+    """For each call that changes something: a death before it has any effect, then each error that it may end with."""
+    for before, listed in enumerate(derived.listings or ()):
+        for process, found in listed.items():
+            for strike in strikes(found):
+                name = strike.call.name
+                for error in (KILLED, *ERRORS.get(name, ())):
+                    if error != SHORT or (strike.before is not None and strike.call.size > 1):
+                        yield Case(derived.subject, (*((),) * before, (SysFault(process, name, strike.number, error),)))

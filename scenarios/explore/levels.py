@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from scenarios.explore import results
-from scenarios.explore.derive import Derived, pause_cases, point_cases, wire_cases
+from scenarios.explore.derive import Derived, call_cases, pause_cases, point_cases, wire_cases
 from scenarios.explore.model import Case, Death, Reached, deaths, parse
 
-POINTS, WIRE, PAUSES = "points", "wire", "pauses"
-FIRST: Mapping[str, Callable[[Derived], Iterator[Case]]] = {POINTS: point_cases, WIRE: wire_cases, PAUSES: pause_cases}
+POINTS, WIRE, PAUSES, SYSCALLS = "points", "wire", "pauses", "syscalls"
+FIRST: Mapping[str, Callable[[Derived], Iterator[Case]]] = {POINTS: point_cases, WIRE: wire_cases, PAUSES: pause_cases, SYSCALLS: call_cases}
 MODES = tuple(FIRST)
 
 

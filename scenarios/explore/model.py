@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import TypeGuard
 
 from outbox import faults
 from outbox.errors import BadInput
@@ -133,7 +134,29 @@ class Pause:
         return f"{self.point}#{self.occurrence}"
 
 
+@dataclass(frozen=True, slots=True)
+class SysFault:
+    """The `occurrence`-th system call `call` of `process` is struck: the process is killed before it has any effect, or, with
+    `error`, goes on with that error, or with a short write."""
+
+    process: str
+    call: str
+    occurrence: int = 1
+    error: str = ""
+
+    @property
+    def point(self) -> str:
+        """Where it strikes, as a result tells of it."""
+        return f"{SYS}{self.call}"
+
+    @property
+    def setting(self) -> str:
+        """What `SYSCALL_AT` is set to, and its name but for the process."""
+        return f"{self.point}{f'={self.error}' if self.error else ''}#{self.occurrence}"
+
+
 NONE = "none"
+SYS = "sys:"
 RELAY = "relay"
 COPY = "duplicate-request"
 
@@ -151,7 +174,13 @@ class Cut:
         return f"{self.connection}:{self.fault}"
 
 
-Fault = Death | Pause | Cut
+Fault = Death | Pause | Cut | SysFault
+Deadly = Death | SysFault
+
+
+def is_death(fault: "Fault | None") -> TypeGuard["Deadly"]:
+    """Whether it ends a process."""
+    return isinstance(fault, Death) or (isinstance(fault, SysFault) and not fault.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +207,8 @@ class Case:
     def _text(self, fault: Fault) -> str:
         if isinstance(fault, Cut):
             return f"wire:{fault.fault}#{fault.connection}"
+        if isinstance(fault, SysFault):
+            return f"{fault.process}:{fault.setting}"
         named = "" if self.subject.owner(fault.point) == fault.process else f"{fault.process}:"
         return f"{'pause:' if isinstance(fault, Pause) else ''}{named}{fault.setting}"
 
@@ -186,7 +217,7 @@ class Case:
         """The processes that die or are stopped."""
         return frozenset(fault.process for fault in self.faults if not isinstance(fault, Cut))
 
-    def armed(self, number: int, process: str) -> Death | Pause | None:
+    def armed(self, number: int, process: str) -> Death | Pause | SysFault | None:
         """Where `process` is to die or to be stopped in round `number` (from 1)."""
         at_points = (each for each in self._of(number) if not isinstance(each, Cut))
         return next((each for each in at_points if each.process == process), None)
@@ -195,15 +226,16 @@ class Case:
         """What the relay is to do in round `number`."""
         return tuple(each for each in self._of(number) if isinstance(each, Cut))
 
-    def deaths(self, number: int) -> tuple[Death, ...]:
+    def deaths(self, number: int) -> tuple[Deadly, ...]:
         """Who is to die in round `number`."""
-        return tuple(each for each in self._of(number) if isinstance(each, Death))
+        return tuple(each for each in self._of(number) if is_death(each))
 
     def _of(self, number: int) -> tuple[Fault, ...]:
         return self.rounds[number - 1] if 0 < number <= len(self.rounds) else ()
 
 
 _AT_POINT = re.compile(r"(?P<pause>pause:)?(?:(?P<process>[a-z_]+):)?(?P<point>[a-z_]+(?:\.[a-z_]+)+)#(?P<number>[1-9]\d{0,8})")
+_SYS = re.compile(r"(?P<process>[a-z_]+):sys:(?P<call>[a-z0-9_]+)(?:=(?P<error>[A-Z0-9]+))?#(?P<number>[1-9]\d{0,8})")
 _CUT = re.compile(r"wire:(?P<fault>[a-z-]+(?::[a-z0-9-]+)?)#(?P<number>[1-9]\d{0,8})")
 
 
@@ -244,11 +276,15 @@ def _fault(text: str, subject: Subject) -> Fault:
         cut = Cut(match["fault"], int(match["number"]))
         wire.parse(cut.argument)
         return cut
+    if (match := _SYS.fullmatch(text)) is not None:
+        subject.role(match["process"])
+        return SysFault(match["process"], match["call"], int(match["number"]), match["error"] or "")
     match = _AT_POINT.fullmatch(text)
     process = match and (match["process"] or subject.owner(match["point"]))
     if match is None or process is None:
         raise BadInput(
-            f"{text!r} is no fault; expected POINT#N, PROCESS:POINT#N, pause:POINT#N or wire:FAULT#N, as a campaign prints it"
+            f"{text!r} is no fault; expected POINT#N, PROCESS:POINT#N, pause:POINT#N, wire:FAULT#N, "
+            "PROCESS:sys:CALL#N or PROCESS:sys:CALL=ERROR#N, as a campaign prints it"
         )
     role, number = subject.role(process), int(match["number"])
     faults.parse(f"{match['point']}#{number}", "POINT#N")

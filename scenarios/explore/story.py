@@ -35,5 +35,10 @@ def _others(case: str) -> Iterator[str]:
             kind, _, what = fault.partition(":")
             if kind == "pause":
                 yield f"whoever reached {what} in round {number} was stopped there, overtaken by another one, and went on"
+            elif what.startswith("sys:") and "=" in what:
+                call, _, error = what.removeprefix("sys:").partition("=")
+                error, _, occurrence = error.partition("#")
+                ended = "was cut short" if error == "SHORT" else f"failed with {error}"
+                yield f"{call}#{occurrence} of {kind} {ended} in round {number}"
             elif kind == "wire":
                 yield f"the relay did {what.replace('#', ' to connection ')} in round {number}"

@@ -4,7 +4,8 @@
 effects or receipts than the receiver's kind allows. `phantom`: something that has no cause: an effect, receipt or history
 record of no operation; a request without a key, or that nobody recorded as an attempt; an effect out of its turn, an attempt
 after its deadline or beyond the last, a receipt whose result no effect gave, a dispatch that had ended and moved again.
-`stuck`: rounds have run out and something is still to be done. Whatever makes the judgement worthless is *unknown*, never a
+`stuck`: rounds have run out and something is still to be done. `undeclared`, where a system call was made to fail: a program ended
+as none may, with a traceback or a code that it does not declare. Whatever makes the judgement worthless is *unknown*, never a
 pass.
 """
 
@@ -15,8 +16,8 @@ from scenarios.explore.model import Case
 from scenarios.explore.state import State
 
 HELD, VIOLATED, UNKNOWN = "held", "violated", "unknown"
-LOST, DUPLICATE, PHANTOM, STUCK = "lost", "duplicate", "phantom", "stuck"
-KINDS = (LOST, DUPLICATE, PHANTOM, STUCK)
+LOST, DUPLICATE, PHANTOM, STUCK, UNDECLARED = "lost", "duplicate", "phantom", "stuck", "undeclared"
+KINDS = (LOST, DUPLICATE, PHANTOM, STUCK, UNDECLARED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,12 @@ class Verdict:
         return tuple(kind for kind in KINDS if kind in found)
 
 
-def judge(case: Case, state: State, *, finished: bool, doubts: Sequence[str] = ()) -> Verdict:
-    """The verdict on the last state of a case; `finished` says that recovery came to its end."""
-    return Verdict(tuple(_violations(case, state, finished=finished)), tuple(doubts))
+def judge(
+    case: Case, state: State, *, finished: bool, doubts: Sequence[str] = (), refused: Sequence[Violation] = ()
+) -> Verdict:
+    """The verdict on the last state of a case; `finished` says that recovery came to its end, `refused` what was done wrong
+    after a system call had failed."""
+    return Verdict((*_violations(case, state, finished=finished), *refused), tuple(doubts))
 
 
 def _violations(case: Case, state: State, *, finished: bool) -> Iterator[Violation]:
