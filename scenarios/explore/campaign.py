@@ -102,7 +102,7 @@ class Campaign:
     async def _explore(self, subject: Subject, written: results.Results) -> None:
         base = self._directory / BASELINE / subject.name
         shutil.rmtree(base, ignore_errors=True)  # of a campaign that was interrupted
-        derived = await derive(subject, self._room, base)
+        derived = await derive(subject, replace(self._room, record=self.plan.mode == SYSCALLS), base)
         if self.plan.mode == SYSCALLS and not derived.doubts:
             derived = await with_calls(derived, self._room, base)
         self.derived.append(derived)

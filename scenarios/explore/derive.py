@@ -16,6 +16,7 @@ from scenarios.explore.rounds import KEEP_ALL, Play, Played, Room
 from scenarios.explore.state import Place, State
 from scenarios.explore.strace import ERRORS, KILLED, SHORT
 from scenarios.explore.verdicts import HELD
+from scenarios.explore.windows import Window
 from scenarios.model import Counts, Scenario
 
 # Every byte class of a message: nothing, inside the start line, after it, inside the headers, between, inside the body, all.
@@ -33,6 +34,7 @@ class Derived:
     state: State
     doubts: tuple[str, ...]
     listings: Listings | None = None
+    windows: tuple[Window, ...] = ()
 
 
 async def derive(subject: Subject, room: Room, directory: Path) -> Derived:

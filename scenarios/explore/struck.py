@@ -168,6 +168,11 @@ def struck_at(fault: SysFault, found: Sequence[Call]) -> int | None:
 def relied_on(fault: SysFault, found: Sequence[Call], at: int) -> Iterator[str]:
     """Records that were written on the strength of one that was not, or not synced."""
     failed = found[at]
+    if fault.error == strace.SHORT and failed.target.endswith(JOURNAL):
+        own = [call for call in found[at + 1 :] if call.target == failed.target and call.name in (*WRITES, *SYNCS, "ftruncate")]
+        if own and own[0].name in SYNCS:
+            yield f"{fault.process}: {own[0].told}, though only a part of a record had been written"
+        return
     directory = failed.name in SYNCS and not failed.target.endswith(JOURNAL)
     if not refused(fault) or failed.name not in (*WRITES, *SYNCS) or not (directory or failed.target.endswith(JOURNAL)):
         return

@@ -25,7 +25,7 @@ from outbox.journal import Record
 from outbox.policies import Policy
 from outbox.transport import Limits
 from outbox.workflow import RECEIPTS, Workflow, intentions
-from scenarios.oracle.flows import EarlyReceipt, GluedLine, SplitLine, TornTail
+from scenarios.oracle.flows import EarlyReceipt, GluedLine, SplitLine, SyncIgnored, SyncRetried, TornTail, WritesOnce
 from scenarios.oracle.wires import (
     AnyStatus,
     BelowFourHundred,
@@ -76,6 +76,9 @@ SENDERS: Mapping[str, Sender] = {
     "torn-tail": Sender(flow=TornTail),
     "glued-line": Sender(flow=GluedLine),
     "split-line": Sender(flow=SplitLine),
+    "sync-error-ignored": Sender(flow=SyncIgnored),
+    "sync-retried": Sender(flow=SyncRetried),
+    "short-write-ignored": Sender(flow=WritesOnce),
     "hidden-resend": Sender(wire=HiddenResend),
     "key-of-its-own": Sender(wire=KeyOfItsOwn),
     "any-status": Sender(wire=AnyStatus),

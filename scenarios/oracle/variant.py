@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from scenarios.explore.model import Subject
 
-POINTS, WIRE, PAUSES = "points", "wire", "pauses"
+POINTS, WIRE, PAUSES, SYSCALLS = "points", "wire", "pauses", "syscalls"
 BOTH = (POINTS, WIRE)
 
 
