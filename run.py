@@ -207,7 +207,9 @@ def subcommand_parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--subject", nargs="+", action="extend", default=[], metavar="GLOB", help="journal/keyed, dispatch/* …"
     )
-    command.add_argument("--mode", choices=("points", "wire", "pauses", "syscalls"), help="where the faults strike (default: points)")
+    command.add_argument(
+        "--mode", choices=("points", "wire", "pauses", "syscalls"), help="where the faults strike (default: points)"
+    )
     command.add_argument(
         "--oracle", action="store_true", help="systems with a mistake, each of which must be caught, and their correct twins"
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from audit import campaign_derive, campaign_kept, campaign_lines, campaign_plan, inventory
+from audit import campaign_baseline, campaign_derive, campaign_kept, campaign_lines, campaign_plan, inventory
 from audit.archive import Report, document
 from audit.campaign_kept import Folder
 from audit.campaign_play import Setting
@@ -95,7 +95,7 @@ class Campaign:
                 self.expected |= {folder.path + name for name in folder.names}
             return None
         case = campaign_plan.Case(subject, [])
-        first = campaign_kept.hold_baseline(self.states, folders, case, Setting(self.plan, True, baseline=True), note)
+        first = campaign_baseline.hold(self.states, folders, case, Setting(self.plan, True, baseline=True), note)
         self.expected |= folders[0].paths() | folders[1].paths()
         if first is None:
             return None
@@ -111,6 +111,8 @@ class Campaign:
         """Hold the cases of a subject; False where their list is another than the one that was derived."""
         cases = campaign_derive.first_level(subject, self.plan["mode"], reached)
         deeper = campaign_derive.Deeper(subject, self.plan["mode"], reached)
+        if self.totals["cases"] == self.plan["budget"]:
+            self.doubted.append(f"{subject.name}: the budget was spent before it")
         for depth in range(1, self.plan["depth"] + 1):
             first, setting = self.totals["cases"], Setting(self.plan, depth < self.plan["depth"])
             for case in cases:
@@ -209,6 +211,8 @@ def audit_campaign(path: str, checkout: Checkout, keep: bool = False) -> Report:
                 _totals(campaign, note)
             inventory.check_files(tree, manifest["files"], campaign.expected, findings)
         inventory.check_sources(checkout, manifest["sources"], findings)
+        if plan["sources"] != inventory.one_hash(manifest["sources"]):
+            note("sources", "are not those that plan.json was begun with")
         hold_run(manifest["run"], plan["store"], note)
     return _report(path, campaign, unknown, findings, keep)
 

@@ -1,9 +1,10 @@
 """The cases that a campaign must have, derived anew from the points of its runs without faults.
 
 Level by level, in one order. The first level has a case for each process, point and occurrence (mode `points`), for each that
-can be stopped and overtaken (`pauses`), or for each cut of each connection (`wire`). A deeper level adds one death to each case
-of the level before: in the round behind it, or in its last round where others come to points only because of its single death.
-Not so if the last death of that case left a state that was met before: of the same process, with the same digest.
+can be stopped and overtaken (`pauses`; twice where it has a lease), or for each cut of each connection (`wire`). A deeper level
+adds one death to each case of the level before: in the round behind it, or in its last round where others come to points only
+because of its single death. Not so if the last death of that case left a state that was met before: of the same process, with
+the same digest.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ def first_level(subject: Subject, mode: str, reached: list[Reached]) -> Iterator
             if mode == POINTS:
                 yield Case(subject, [*[[] for _ in range(before)], [Fault(DEATH, process, point, occurrence)]])
             elif mode == PAUSES and role is not None and role["stoppable"] and not role["server"]:
-                yield Case(subject, [*[[] for _ in range(before)], [Fault(PAUSE, process, point, occurrence)]])
+                for in_lease in (False,) if role["lease_seconds"] is None else (False, True):
+                    stopped = Fault(PAUSE, process, point, occurrence, in_lease)
+                    yield Case(subject, [*[[] for _ in range(before)], [stopped]])
 
 
 def _each(points: Reached) -> Iterator[tuple[str, str, int]]:

@@ -25,7 +25,8 @@ WALK = (
     "Subjects. {subjects}: {names}. What a subject is, and how many effects one operation may come to in it, is pinned in the "
     "audit by its hash.",
     "Runs without faults. Two of each subject. Both must have reached the same points, left the same state, and held. An "
-    "effect planted into the second must be counted: a counter that is blind proves nothing.",
+    "effect planted into the second must be counted, and a copy with each effect once more must be a duplicate: a counter that "
+    "is blind proves nothing.",
     "Cases. Mode {mode}, depth {depth}: {what}. Their list was derived anew from the points, level by level, with the deeper "
     "ones that were pruned ({pruned}); results.jsonl must have exactly these, in this order.",
     "Results. {cases}. {kept} were derived from their files{others}. To derive one its processes are played again from their "

@@ -7,7 +7,7 @@ each other, and with the faults that the case's name tells.
 from __future__ import annotations
 
 from audit.campaign_verdicts import kinds, outcome
-from audit.campaign_words import DEATH, HELD, KINDS, SPARE_ROUNDS, VIOLATED
+from audit.campaign_words import DEATH, HELD, KINDS, PAUSE, SPARE_ROUNDS, VIOLATED
 from audit.campaign_words import UNKNOWN as IN_DOUBT
 from audit.findings import show
 from audit.shapes import COUNT, LIST, NAME, OBJECT, POSITIVE, SHA, TEXT, Kind, holds, list_of, one_of
@@ -106,5 +106,13 @@ def _allowed(line: dict[str, Any], case: Case, note: Note, place: str) -> None:
         note(f"{place} counts.effects", said)
     if counts["history"] < promised and case.subject.known:
         note(f"{place} counts.history", f"are {counts['history']}, fewer than the {promised} operations of a case that held")
+    if case.subject.data["unfinished"] is None and case.subject.known and counts["history"] > promised:
+        note(f"{place} counts.history", f"are {counts['history']}, more than one of each of the {promised} operations")
     if counts["arrivals"] < counts["effects"]:
         note(f"{place} counts.arrivals", f"are {counts['arrivals']}, fewer than the {counts['effects']} effects")
+    # A program sends an operation once in each run of it, and who overtakes another is one run more.
+    runs = line["rounds"] * len(case.subject.data["roles"]) + len(case.faults(PAUSE))
+    if case.subject.known and counts["arrivals"] > promised * runs + case.copies:
+        note(f"{place} counts.arrivals", f"are {counts['arrivals']}, more than its programs can have sent in their {runs} runs")
+    if line["processes"] > runs:
+        note(f"{place} processes", f"are {line['processes']}, more than the {runs} that its rounds can have started")

@@ -24,7 +24,7 @@ from audit.expectations import STORES
 from audit.expectations.words import STATUSES
 from audit.findings import show
 from audit.hashing import digest
-from audit.shapes import COUNT, FLAG, LIST, NAME, OBJECT, POSITIVE, TEXT, Kind, holds, list_of, one_of, optional
+from audit.shapes import COUNT, FLAG, LIST, NAME, OBJECT, POSITIVE, SHA, TEXT, Kind, holds, list_of, one_of, optional
 from audit.strict_json import encode
 
 TYPE_CHECKING = False
@@ -37,28 +37,34 @@ if TYPE_CHECKING:
 PLAN: Shape = {
     "mode": one_of(POINTS, WIRE, PAUSES),
     "depth": Kind(f"1 to {DEEPEST}", lambda value: type(value) is int and 1 <= value <= DEEPEST),
-    "budget": optional(POSITIVE), "keep": one_of(KEEP_FAILED, KEEP_ALL), "store": optional(one_of(*STORES)), "subjects": LIST,
+    "budget": optional(POSITIVE), "keep": one_of(KEEP_FAILED, KEEP_ALL), "store": optional(one_of(*STORES)),
+    "sources": SHA, "subjects": LIST,
 }  # fmt: skip
 SUBJECT: Shape = {
-    "name": NAME, "roles": LIST, "operations": list_of(NAME), "may_idle": FLAG, "allowed": OBJECT,
+    "name": NAME, "roles": LIST, "operations": list_of(NAME), "allowed": OBJECT,
     "unfinished": optional(list_of(one_of(*STATUSES))), "round_seconds": POSITIVE, "pause_seconds": POSITIVE,
 }  # fmt: skip
 ROLE: Shape = {
     "process": NAME, "module": NAME, "arguments": list_of(TEXT), "server": FLAG, "once": FLAG, "done": list_of(COUNT),
-    "owns": list_of(NAME), "stoppable": FLAG,
+    "owns": list_of(NAME), "stoppable": FLAG, "lease_seconds": optional(POSITIVE),
 }  # fmt: skip
 ALLOWED: Shape = {
     "least": COUNT, "most": COUNT, "each_fault": COUNT, "each_copy": COUNT, "may_end": list_of(one_of(*STATUSES)),
 }  # fmt: skip
 NONE = "none"
+LATE, IN_LEASE = "pause:", "pause-in-lease:"
 
 
 class Fault:
-    """One fault: a death or a pause of `process` at `what`, or what the relay does to connection `number`."""
+    """One fault: a death or a pause of `process` at `what`, or what the relay does to connection `number`.
 
-    __slots__ = ("kind", "number", "process", "what")
+    Who is paused is overtaken when every lease is over, or `in_lease`.
+    """
 
-    def __init__(self, kind: str, process: str, what: str, number: int) -> None:
+    __slots__ = ("in_lease", "kind", "number", "process", "what")
+
+    def __init__(self, kind: str, process: str, what: str, number: int, in_lease: bool = False) -> None:
+        self.in_lease = in_lease
         self.kind = kind
         self.process = process
         self.what = what
@@ -95,6 +101,11 @@ class Subject:
                 return str(role["process"])
         return None
 
+    @property
+    def lease_seconds(self) -> int | None:
+        """For how long nobody else may attempt what one of its programs has claimed; None without claims."""
+        return min([role["lease_seconds"] for role in self.roles if role["lease_seconds"] is not None], default=None)
+
     def role(self, process: str) -> dict[str, Any] | None:
         """The role of a process."""
         return next((role for role in self.roles if role["process"] == process), None)
@@ -119,7 +130,8 @@ class Case:
         if fault.kind == CUT:
             return f"wire:{fault.what}#{fault.number}"
         named = "" if self.subject.owner(fault.what) == fault.process else f"{fault.process}:"
-        return f"{'pause:' if fault.kind == PAUSE else ''}{named}{fault.setting}"
+        stopped = (IN_LEASE if fault.in_lease else LATE) if fault.kind == PAUSE else ""
+        return f"{stopped}{named}{fault.setting}"
 
     def faults(self, kind: str = "") -> list[tuple[int, Fault]]:
         """The faults of a kind, or all, each with its round."""
@@ -176,10 +188,14 @@ def _fault(text: str, subject: Subject) -> Fault | None:
         return None
     if body.startswith("wire:"):
         return Fault(CUT, RELAY, body[5:], int(number))
-    kind = PAUSE if body.startswith("pause:") else DEATH
-    process, colon, point = body.removeprefix("pause:").rpartition(":")
+    in_lease = body.startswith(IN_LEASE)
+    kind = PAUSE if in_lease or body.startswith(LATE) else DEATH
+    process, colon, point = body.removeprefix(IN_LEASE).removeprefix(LATE).rpartition(":")
     named = process if colon else subject.owner(point)
-    return Fault(kind, named, point, int(number)) if named else None
+    role = subject.role(named) if named else None
+    if not named or (in_lease and (role is None or role["lease_seconds"] is None)):
+        return None
+    return Fault(kind, named, point, int(number), in_lease)
 
 
 def subjects(plan: dict[str, Any], note: Note) -> list[Subject] | None:
@@ -224,7 +240,7 @@ def _wired(roles: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if role["server"]:
             found.append({**role, "process": RELAY, "module": "scenarios.relay", "arguments": list(_RELAY), "owns": []})
         elif arguments != role["arguments"]:
-            found[-1] = {**role, "arguments": [*arguments, "--timeout-seconds", "0.5"]}
+            found[-1] = {**role, "arguments": [*arguments, "--timeout-seconds", "1.5"]}
     return found
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 DOCUMENT: Shape = {"format": exactly("halt23.processes"), "format_version": exactly(1), "processes": LIST}
 READY = "READY 127.0.0.1:"
+ITSELF = "itself"
 DATABASES = {"sqlite": "state/dispatch.db", "postgres": "postgresql://postgres@127.0.0.1:"}
 """How what stands for `{db}` begins on each store."""
 
@@ -112,6 +113,14 @@ class Play:
         return self
 
     @property
+    def said_after_deaths(self) -> bool:
+        """Whether a program of a round behind the last death, and no server, has printed anything: then it has looked."""
+        last = max([number for number, _ in self.deaths], default=0)
+        servers = [role["process"] for role in self.case.subject.roles if role["server"]]
+        later = [each for each in self.records if each["step"] > last and each["process"] not in servers]
+        return any([each["stdout"] or each["stderr"] for each in later])
+
+    @property
     def most_rounds(self) -> int:
         """After so many rounds nothing more is tried."""
         return len(self.case.rounds) + SPARE_ROUNDS
@@ -143,7 +152,7 @@ class Play:
         record = self._take(role, number, role["process"], 0)
         if record is None:
             return False
-        if record["signal"] is not None or record["ended_by"] != "itself":
+        if record["signal"] is not None or record["ended_by"] != ITSELF:
             self.doubts.append(f"round {number}: {role['process']} was ended, and did not end by itself")
         fault = self.case.armed(number, role["process"])
         if fault is not None and fault.kind == PAUSE:
@@ -162,7 +171,8 @@ class Play:
         if said != [f"paused at {fault.setting}"] or other is None or other["process"] != name:
             self.doubts.append(f"round {number}: {role['process']} was to be stopped at {fault.setting} and ended before")
             return
-        taken = self._take(role, number, name, self.case.subject.data["pause_seconds"])
+        later = role["lease_seconds"] - 1 if fault.in_lease else self.case.subject.data["pause_seconds"]
+        taken = self._take(role, number, name, later)
         if taken is not None and not record["started_seconds"] <= taken["started_seconds"] <= record["ended_seconds"]:
             self._wrong(taken, f"was not started while {role['process']}, which it overtook, was stopped")
 
@@ -174,7 +184,7 @@ class Play:
         living = self._last.get(name)
         cut = name == RELAY and (case.cuts(number - 1) or case.cuts(number))
         wanted = self.setting.restarts or cut or case.armed(number, name) is not None
-        if living is not None and living["exit_code"] != HALTED and not wanted:
+        if living is not None and living["ended_by"] != ITSELF and not wanted:
             return True
         record = self._take(role, number, name, 0)
         if record is None:
@@ -183,6 +193,8 @@ class Play:
             self._wrong(record, f"said {show(record['stdout'])}; a server says nothing")
         if record["exit_code"] == HALTED and record["ready"] is None:
             return self._died(record, number)
+        if record["ready"] is None and record["ended_by"] == ITSELF and record["exit_code"] is not None and self.deaths:
+            return False  # what a death left stops it
         port = record["substitutions"].get(f"{name}.port")
         if record["ready"] != f"{READY}{port}":
             self._wrong(record, f"has the READY line {show(record['ready'])}, but its port is {show(port)}")
@@ -200,7 +212,7 @@ class Play:
             return False
         lines = record["stderr"].split("\n")
         witness = f"halt(23) at {fault.setting}"
-        if lines[-2:] != [witness, ""] or record["ended_by"] != "itself":
+        if lines[-2:] != [witness, ""] or record["ended_by"] != ITSELF:
             self._wrong(record, f"ended with 23, but does not end with the witness line {show(witness)}")
         self.deaths.append((number, fault))
         return False
@@ -215,7 +227,8 @@ class Play:
         record = self.records[self._at]
         self._at += 1
         self.count[name] = self.count.get(name, 0) + 1
-        fault = None if later else self.case.armed(number, role["process"])
+        overtakes = name != role["process"]
+        fault = None if overtakes else self.case.armed(number, name)
         now = START_SECONDS + (number - 1) * self.case.subject.data["round_seconds"] + later
         command = ["python", "-m", role["module"], *[each.replace("{now}", str(now)) for each in role["arguments"]]]
         environment = {}
@@ -223,7 +236,7 @@ class Play:
             command += [part for cut in self.case.cuts(number) for part in ("--fault", f"{cut.number}:{cut.what}")]
         if fault is not None and fault.kind != CUT:
             environment["HALT_AT" if fault.kind == DEATH else "PAUSE_AT"] = fault.setting
-        if self.setting.observed and not later:
+        if self.setting.observed and not overtakes:
             environment["POINTS_TO"] = f"points/{number}.{name}"
         armed = {"point": fault.what, "occurrence": fault.number} if fault is not None else None
         wanted = {

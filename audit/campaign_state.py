@@ -6,8 +6,8 @@ newline is a torn tail. The same bytes are read once, however many cases have th
 
 from __future__ import annotations
 
-from audit import campaign_causes, exports, journals
-from audit.books_words import ATTEMPT
+from audit import campaign_causes, campaign_leases, exports, journals
+from audit.books_words import ATTEMPT, PENDING, TRANSPORT_OK
 from audit.findings import show
 from audit.hashing import digest, sha256
 from audit.journals import CHECKSUM_END, OPENING
@@ -54,8 +54,8 @@ class State:
     """One look at what was durable: counts by operation, what is left to do, its digest, and all of it in words."""
 
     __slots__ = (
-        "arrivals", "attempts", "damaged", "digest", "effects", "ended", "history", "lines", "receipts", "told", "uncaused",
-        "unfinished",
+        "arrivals", "attempts", "damaged", "digest", "effects", "ended", "history", "lines", "receipts", "repeated", "told",
+        "uncaused", "unfinished",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -65,6 +65,7 @@ class State:
         self.arrivals = self.attempts = 0
         self.ended: dict[str, str] = {}
         self.uncaused: list[str] = []
+        self.repeated: list[str] = []
         self.unfinished: list[str] = []
         self.damaged: list[str] = []
         self.digest = ""
@@ -103,7 +104,9 @@ class States:
         if subject.database:
             rows = self.tables(tables, note) if tables is not None else {}
             state.digest = digest((encode(rows) + of_files).encode("ascii"))
-            _of_tables(state, rows, files, subject.data["unfinished"])
+            of_tables(state, rows, files, subject.data["unfinished"])
+            if subject.lease_seconds is not None:
+                state.uncaused += campaign_leases.broken(rows.get(MOVES, []), subject.lease_seconds)
         else:
             state.digest = of_files
             _of_journals(state, files)
@@ -189,10 +192,15 @@ def _of_journals(state: State, files: dict[str, Lines]) -> None:
     answered = [each["id"] for each in receipts.of("receipt") if each["data"].get("result") is not None]
     state.unfinished += [f"{key} has no history record" for key in intended if key in answered and key not in done]
     state.attempts = len(attempts.of("attempt"))
-    state.uncaused = campaign_causes.requests(arrivals.of("arrival"))
-    state.uncaused += campaign_causes.receipts(receipts.of("receipt"), effects.of("effect"))
-    bodies = {str(each["data"].get("fingerprint")): str(each["id"]) for each in intentions.of("intention")}
-    state.effects = counted(_operations(effects, bodies))
+    bodies = {each["id"]: str(each["data"].get("fingerprint")) for each in intentions.of("intention")}
+    routes = {each["id"]: str(each["data"].get("route")) for each in intentions.of("intention")}
+    order = _operations(effects, bodies)
+    state.effects = counted(order)
+    state.uncaused = campaign_causes.requests(arrivals.of("arrival"), routes, bodies)
+    state.uncaused += campaign_causes.effects(effects.of("effect"), order, bodies)
+    state.uncaused += campaign_causes.receipts(receipts.of("receipt"), effects.of("effect"), order)
+    state.uncaused += campaign_causes.history(history.of("history"), receipts.of("receipt"), intentions.of("intention"))
+    state.repeated = [f"{key} has {count} history records" for key, count in state.history.items() if count > 1]
     state.damaged = [each.name for each in files.values() if each.damaged]
     sender = (
         ("intention", len(intended)), ("attempt", len(attempts.of("attempt"))), ("receipt", len(have)),
@@ -201,32 +209,51 @@ def _of_journals(state: State, files: dict[str, Lines]) -> None:
     state.told = _told(sender, files, list(files.values()))
 
 
-def _of_tables(state: State, tables: dict[str, Any], files: dict[str, Lines], unfinished: list[str]) -> None:
+def of_tables(state: State, tables: dict[str, Any], files: dict[str, Lines], unfinished: list[str]) -> None:
+    """Fill a state in from a database's tables and the receiver's journals."""
     rows, moves = tables.get(OUTBOX, []), tables.get(MOVES, [])
     receiver = [files[name] for name in RECEIVER]
     asking = {row["id"] for row in rows if row["ack_required"]}
-    counts = counted([move["entity_id"] for move in moves if move["reason_code"] in RECEIPTS])
+    asking |= {move["entity_id"] for move in moves if move["status"] == PENDING and move["reason_code"] == TRANSPORT_OK}
+    # A success is no receipt yet where an acknowledgement is waited for.
+    receipts = [move for move in moves if move["reason_code"] in RECEIPTS]
+    counts = counted(
+        [each["entity_id"] for each in receipts if each["reason_code"] != TRANSPORT_OK or each["entity_id"] not in asking]
+    )
     state.receipts = {key: min(count, 1) if key in asking else count for key, count in counts.items()}
     state.history = counted([move["entity_id"] for move in moves])
     state.unfinished = [f"{row['id']} is {row['status']}" for row in rows if row["status"] in unfinished]
-    order = _operations(receiver[0], {digest(row["payload"].encode()): row["id"] for row in rows})
+    bodies = {row["id"]: digest(row["payload"].encode()) for row in rows}
+    order = _operations(receiver[0], bodies)
     state.effects = counted(order)
     state.attempts = sum(move["reason_code"] == ATTEMPT for move in moves)
     state.ended = {row["id"]: row["status"] for row in rows if row["status"] in ("dead_letter", "expired")}
-    state.uncaused = campaign_causes.requests(receiver[1].of("arrival")) + campaign_causes.moves(rows, moves)
-    state.uncaused += campaign_causes.lanes(rows, order)
+    routes = {row["id"]: _path(row["deliver_to"]) for row in rows}
+    # A row that was deleted and made anew says nothing of the body before.
+    enqueued = counted([move["entity_id"] for move in moves if move["previous_status"] is None])
+    bodies = {key: body for key, body in bodies.items() if enqueued.get(key, 0) < 2}
+    state.uncaused = campaign_causes.requests(receiver[1].of("arrival"), routes, bodies)
+    state.uncaused += campaign_causes.effects(receiver[0].of("effect"), order, bodies)
+    state.uncaused += campaign_causes.moves(rows, moves) + campaign_causes.lanes(rows, order)
     state.damaged = [each.name for each in receiver if each.damaged]
     status = ", ".join([f"{row['status']} (attempt {row['attempt']})" for row in rows])
     told = _told((("row", len(rows)), ("transition", len(moves))), files, receiver)
     state.told = told + (f"; {status}" if status else "")
 
 
+def _path(route: str) -> str:
+    """What stands behind the host of a URL; any other route is as it is."""
+    before, found, rest = route.partition("://")
+    return "/" + rest.partition("/")[2].partition("#")[0] if found else before
+
+
 def _operations(effects: Lines, bodies: dict[str, str]) -> list[str]:
     """The operation of each effect: whose body it was, and else whose key."""
+    owners = {body: key for key, body in bodies.items()}
     found = []
     for each in effects.of("effect"):
         body, key = each["data"].get("fingerprint"), each["data"].get("key")
-        found.append(bodies.get(str(body)) or str(key or body or each["id"]))
+        found.append(owners.get(str(body)) or str(key or body or each["id"]))
     return found
 
 

@@ -36,6 +36,7 @@ def violations(case: Case, state: State, finished: bool) -> list[str]:
             found.append(f"{LOST}: {key} has no receipt, and nobody is going to write one")
     for what, counts in (("effect", state.effects), ("receipt", state.receipts), ("history record", state.history)):
         found += [f"{PHANTOM}: there is a {what} of {key}, which nobody promised" for key in counts if key not in promised]
+    found += [f"{DUPLICATE}: {sentence}" for sentence in state.repeated]
     if state.arrivals > state.attempts + case.copies:
         found.append(f"{PHANTOM}: arrivals: {state.arrivals}, attempts that the sender recorded: {state.attempts}")
     found += [f"{PHANTOM}: {sentence}" for sentence in state.uncaused]

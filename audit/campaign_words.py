@@ -51,13 +51,64 @@ def declared() -> list[str]:
 
 
 SUBJECTS: dict[str, str] = {
-    "journal/keyed": "ebc701214ea192d9ce24bff880232d44559ac2c358c37ac3cdd2790dc1a511d5",
-    "journal/unkeyed": "a40a969394503f86e1c2920c83007db48087c73aa19fc13473496ee2f0cab994",
-    "journal/capacity": "448816d527665c7720db87320f08da96ab337599888c98fafda31fe2db0f7bd6",
-    "journal/status-query": "b7368ed56133859d3bd2e6ecce9ae6ab5a742b1938df76f98bc7851f634442e7",
-    "dispatch/keyed": "e4e64e65f2a93e1c3137f132ea23eda13f76ec7f846e1909ddd3ad780f0609cd",
-    "dispatch/unkeyed": "5f9f52ababd899a596ec4a17f4f53dcc7b0378245ac93dfe6a58e4f61102dab9",
-    "dispatch-ack/keyed": "46e6931b681ab02457c08ec704d292025aa222792535208537449377c994f5d4",
-    "dispatch-operator/keyed": "ab1c671a4453dbc82be4ff7019995bb4932f3d7ba6357217978cdb4a7fa7c709",
+    "journal/keyed": "81a87577cecbb0f93653c774b24a5b41db7b93c65648580512445c50cd55c5cc",
+    "journal/unkeyed": "5f6b83a92563978684082feac7836b6ce19a1511cb485d8a7cce20a72f910beb",
+    "journal/capacity": "054b27c1afb4731b731cd554b773bbf6b9528e374c0eec0806c6d64f78b685d7",
+    "journal/status-query": "37ec3d362fea9d6aaed51b9577d085d459ce9d1b94275cb1ebc1b4ba72a28e8f",
+    "dispatch/keyed": "574aba44571dbc6ca84a5e6508750ff609ec0e79fa8ef8730e8965323a36fd06",
+    "dispatch/unkeyed": "2b8f3efe232ba4a25ec53f1398f5f6a4bf150a4d2ce0f0f309b8179a780503cf",
+    "dispatch-ack/keyed": "9753a0d9df9e54c1de988cd5fa22cd2add7183182d0c53ed3b84524cd30679aa",
+    "dispatch-operator/keyed": "48535f24fdb4c8ee16bdb9c080d2d3b183b7f1135b31c1434b9f22aa41e80c2d",
 }
 """The SHA-256 of each subject's object, in canonical form. `python -m tests.audit.campaigns` prints them."""
+
+WRITES, SYNCS = ("write", "pwrite64"), ("fsync", "fdatasync")
+OPENS = ("openat", "open", "creat")
+ON_FILES = (
+    *WRITES, *SYNCS, "ftruncate", "fallocate", "writev", "pwritev", "pwritev2", "sendfile", "copy_file_range", *OPENS, "mkdir",
+    "mkdirat", "rename", "renameat", "renameat2", "unlink", "unlinkat", "rmdir", "link", "linkat", "symlink", "symlinkat",
+    "truncate",
+)  # fmt: skip
+"""The system calls by which something in a file outlives a process."""
+ON_SOCKETS = ("connect", "accept4", "sendto", "sendmsg")
+TCP, SYS, INJECTED = "tcp", "sys:", "!"
+KILLED, SHORT = "", "SHORT"
+REFUSED_NOT = (KILLED, "EINTR", SHORT)
+"""What does not say that the machine refuses: an interrupted call is made again, what is short is written on."""
+ERRORS = {
+    **dict.fromkeys(WRITES, ("ENOSPC", "EIO", "EINTR", SHORT)),
+    **dict.fromkeys((*SYNCS, "ftruncate", "truncate", "fallocate"), ("EIO", "ENOSPC", "EINTR")),
+    **dict.fromkeys(
+        (*OPENS, "mkdir", "mkdirat", "rename", "renameat", "renameat2", "link", "linkat", "symlink"), ("ENOSPC", "EIO")
+    ),
+    **dict.fromkeys(("unlink", "unlinkat", "rmdir"), ("EIO",)),
+    "connect": ("ECONNREFUSED",), "sendto": ("ECONNRESET",), "sendmsg": ("ECONNRESET",), "accept4": ("ECONNABORTED",),
+}  # fmt: skip
+"""What each call is made to fail with, in the order of the cases."""
+DECLARED_CODES = (0, 1, 2, 10, 11, 12, 13, 14, 15, 16)
+_DATABASE = r"\w+ (?:state/dispatch\.db(?:-wal|-shm|-journal)?|state)"
+EXPLAINED = (
+    (
+        _DATABASE, _DATABASE,
+        "inside the database: SQLite answers for a death between two of its own calls and recovers when the file is opened next; "
+        "points are before, in and behind each transaction",
+    ),
+    (
+        r"mkdir \S+", r"fsync \.",
+        "a new folder and its sync: it is empty, and whoever comes next finds it or makes it, as before the first create point",
+    ),
+    (
+        r"fsync (outbox|receiver)/\w+\.jsonl", r"fsync (outbox|receiver)",
+        "the two syncs of a new journal: nothing is written between them, and a process that dies loses nothing by a missing sync",
+    ),
+    (
+        r"connect tcp", r"sendto tcp",
+        "a connection that carried nothing: to the receiver it is as if the sender had died at its point before the request",
+    ),
+    (
+        r"sendto tcp", r"accept4 tcp",
+        "between two requests: the answer to the one is given, of the other nothing is read, as at the point before its arrival "
+        "is recorded",
+    ),
+)  # fmt: skip
+"""Windows that need no point: the calls on both sides, and why."""

@@ -187,6 +187,8 @@ def _campaign(report: Report, name: str) -> str:
     counts = [f"{report.totals[each]} {each}" for each in ("held", "violated", "unknown", "pruned") if report.totals.get(each)]
     cases = f"{_number(report.totals.get('cases', 0), 'case')} ({', '.join(counts) or 'none held'})"
     kept = f"{report.totals.get('kept', 0)} derived from their files"
+    if told := report.totals.get("cases", 0) - report.totals.get("kept", 0):
+        kept += f", {told} taken on their word (--keep all keeps their files)"
     findings = "" if report.verdict == PASS else f"; {_number(len(report.findings) + report.left_out, 'finding')}"
     return f"{report.verdict} {name}: {report.campaign}: {cases}, {kept}{findings}"
 

@@ -11,6 +11,7 @@ import os
 
 from audit.files import Unreadable, hash_source
 from audit.findings import plain, show
+from audit.hashing import digest
 from audit.shapes import COUNT, SHA, holds, in_order
 from audit.volatile import DERIVED
 
@@ -83,6 +84,11 @@ class Checkout:
         if name not in self._hashes:
             self._hashes[name] = hash_source(self.present()[name])
         return self._hashes[name]
+
+
+def one_hash(listed: dict[str, str]) -> str:
+    """One SHA-256 in place of all: of the lines `PATH SHA-256`, sorted by path."""
+    return digest("".join(f"{name} {sha}\n" for name, sha in sorted(listed.items())).encode("utf-8", "surrogatepass"))
 
 
 def check_sources(checkout: Checkout, listed: dict[str, str], findings: Findings) -> None:

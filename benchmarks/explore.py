@@ -4,10 +4,16 @@
 
 The floor is what a case cannot do without, and nothing else: two forks of a process that has the dispatcher loaded (who dies,
 and who recovers), which send the case's requests to one receiver that all lanes share and append the sender's records with a
-sync each. No supervisor, no output that is read, no ports, no files of the case, no verdict. It runs right before and right
-after the campaign in the same lanes, and the better of the two is the floor. The rate of a campaign leaves out what it does
-once: it is that of all cases but the first, over the time that they took beyond a campaign of one case. Absolute numbers
-drift with the machine, ratios within one run do not; the load average is printed beside them.
+sync each. No supervisor, no output that is read, no ports, no files of the case, no verdict.
+
+Between the floor and the campaign stand the *passes alone*: two passes of the real dispatcher, the first of which dies, in two
+bare forks, with nothing around them either. From them to the floor it is what the program under study costs: its event loop,
+its HTTP client, the pages that they write. From the campaign to them it is what exploring costs, and what the other processes
+of a case do that die too, a producer or the receiver.
+
+Both are measured right before and right after the campaign in the same lanes, and the better of two counts. The rate of a
+campaign leaves out what it does once: it is that of all cases but the first, over the time that they took beyond a campaign of
+one case. Absolute numbers drift with the machine, ratios within one run do not; the load average is printed beside them.
 """
 
 import argparse
@@ -19,10 +25,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
-import outbox.dispatcher  # noqa: F401 - a fork of this process costs what a fork of the spawner does
+import outbox.dispatcher  # a fork of this process costs what a fork of the spawner does
+from outbox import faults, workflow
 
 ROOT = Path(__file__).resolve().parents[1]
 SUBJECT = "journal/keyed"
@@ -31,6 +38,8 @@ SUBJECT = "journal/keyed"
 REQUESTS, SYNCS = 2, 9
 RECORD = b"x" * 300 + b"\n"
 BODY = b'{"question":"What does the counter say?"}'
+# What one of a case's two processes does: the receiver's port, a path for the case, and which of the two it is.
+Half = Callable[[int, Path, int], None]
 
 
 def campaign(spawn: str, lanes: int, cases: int, out: Path) -> tuple[int, float]:
@@ -51,8 +60,9 @@ def rate(spawn: str, lanes: int, cases: int, scratch: Path) -> float:
     return (played - 1) / (seconds - once)
 
 
-def floor(lanes: int, cases: int, scratch: Path) -> float:
-    """Cases a second, if a case were only its forks, requests and syncs."""
+def alone(half: Half, lanes: int, cases: int, scratch: Path) -> float:
+    """Cases a second, if a case were only two forks that each do their half, in the new folder `scratch`."""
+    prepare(scratch, cases)
     receiver = subprocess.Popen(
         [sys.executable, "-m", "receivers", "keyed", "--dir", str(scratch / "receiver")], cwd=ROOT, stdout=subprocess.PIPE
     )
@@ -60,35 +70,52 @@ def floor(lanes: int, cases: int, scratch: Path) -> float:
         assert receiver.stdout is not None
         port = int(receiver.stdout.readline().rpartition(b":")[2])
         began = time.perf_counter()
-        workers = [forked(lambda lane=lane: lane_of(lane, cases // lanes, port, scratch)) for lane in range(lanes)]
-        for worker in workers:
+        lines = [range(lane, cases, lanes) for lane in range(lanes)]
+        for worker in [forked(lambda line=line: lane_of(half, line, port, scratch)) for line in lines]:
             waited(worker)
-        return cases // lanes * lanes / (time.perf_counter() - began)
+        return cases / (time.perf_counter() - began)
     finally:
         receiver.terminate()
         receiver.wait()
 
 
-def lane_of(lane: int, cases: int, port: int, scratch: Path) -> None:
-    """One lane's cases, one after the other."""
+def prepare(scratch: Path, cases: int) -> None:
+    """The folder of each case, with intentions of its own."""
     for number in range(cases):
-        path = scratch / f"{lane}-{number}"
-        for half in range(2):
-            waited(forked(lambda half=half, path=path: part(f"{path.name}-{half}", port, path, half)))
+        for key in range(REQUESTS):
+            workflow.submit(scratch / str(number), workflow.Intention(f"{number}-{key}", "/operations", BODY))
 
 
-def part(key: str, port: int, path: Path, half: int) -> None:
-    """What one of a case's two processes does: its share of the requests and of the synced appends."""
+def lane_of(half: Half, cases: Iterable[int], port: int, scratch: Path) -> None:
+    """One lane's cases, one after the other."""
+    for number in cases:
+        for which in range(2):
+            worker = forked(lambda number=number, which=which: half(port, scratch / str(number), which))
+            waited(worker, (0, faults.HALT_EXIT_CODE))
+
+
+def floor(port: int, path: Path, which: int) -> None:
+    """The share of one process in a case's requests and synced appends."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
-    for request in range(half, REQUESTS, 2):
-        connection.request("POST", "/operations", BODY, {"Idempotency-Key": f"{key}-{request}"})
+    for request in range(which, REQUESTS, 2):
+        connection.request("POST", "/operations", BODY, {"Idempotency-Key": f"{path.name}-{request}"})
         if connection.getresponse().read() == b"":
             raise SystemExit("the receiver gave no answer")
     connection.close()
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    for _ in range(half, SYNCS, 2):
+    descriptor = os.open(path / "records", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for _ in range(which, SYNCS, 2):
         os.write(descriptor, RECORD)
         os.fsync(descriptor)
+
+
+def passes(port: int, path: Path, which: int) -> None:
+    """A pass of the dispatcher: the first dies where the response is there, the second recovers."""
+    if which == 0:
+        os.environ[faults.HALT_VARIABLE] = "send.response#1"
+    sys.stdout = sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives
+    os.dup2(sys.stderr.fileno(), 2)
+    if outbox.dispatcher.main(["--dir", str(path), "--receiver", f"http://127.0.0.1:{port}"]) != 0:
+        raise SystemExit("the pass was to deliver")
 
 
 def forked(work: object) -> int:
@@ -105,16 +132,33 @@ def forked(work: object) -> int:
     return pid
 
 
-def waited(pid: int) -> None:
-    """Wait for a copy, which must have ended well."""
+def waited(pid: int, codes: Collection[int] = (0,)) -> None:
+    """Wait for a copy, which must have ended with one of these codes."""
     _pid, status = os.waitpid(pid, 0)
-    if status != 0:
-        raise SystemExit(f"a process of the floor ended with status {status}")
+    if os.waitstatus_to_exitcode(status) not in codes:
+        raise SystemExit(f"a process that was measured ended with status {status}")
 
 
 def load() -> str:
     """The load average of the last minute."""
     return f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+
+
+def measure(lanes: int, cases: int, scratch: Path) -> float:
+    """Measure and print one number of lanes; the campaign's rate."""
+    floors, alones = [], []
+    explored = 0.0
+    for when in ("before", "after"):
+        if when == "after":
+            explored = rate("fork", lanes, cases, scratch)
+        floors.append(alone(floor, lanes, cases, scratch / f"floor-{lanes}-{when}"))
+        alones.append(alone(passes, lanes, cases, scratch / f"passes-{lanes}-{when}"))
+    print(
+        f"{lanes} lane{'s' * (lanes > 1)}: floor {max(floors):6.1f} cases a second ({floors[0]:.1f} and {floors[1]:.1f}), "
+        f"passes alone {max(alones):6.1f} ({alones[0]:.1f} and {alones[1]:.1f}), explore {explored:6.1f}: "
+        f"{explored / max(floors):.0%} of the floor, {explored / max(alones):.0%} of the passes; {load()}"
+    )
+    return explored
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -130,19 +174,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         for lanes in given.lanes:
-            floors = []
-            for which in ("before", "after"):
-                if which == "after":
-                    explored = rate("fork", lanes, given.cases, scratch)
-                place = scratch / f"floor-{lanes}-{which}"
-                place.mkdir()
-                floors.append(floor(lanes, given.cases, place))
-            print(
-                f"{lanes} lane{'s' * (lanes > 1)}: floor {max(floors):6.1f} cases a second "
-                f"({floors[0]:.1f} and {floors[1]:.1f}), "
-                f"explore {explored:6.1f}, {explored / max(floors):.0%} of the floor; {load()}"
-            )
-        executed = rate("exec", max(given.lanes), given.exec_cases, scratch)
+            explored = measure(lanes, given.cases, scratch)
+        executed = rate("exec", given.lanes[-1], given.exec_cases, scratch)
         print(f"new interpreters: {executed:6.2f} cases a second, {explored / executed:.0f} times slower; {load()}")
     return 0
 

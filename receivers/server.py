@@ -10,6 +10,7 @@ the order of their senders' names; `work_until` N lets performing an effect take
 
 import asyncio
 import contextlib
+import fcntl
 import signal
 import socket
 import sys
@@ -28,6 +29,7 @@ OPERATIONS_ROUTE = "/operations"
 EFFECTS_ROUTE = "/effects"
 SENDER_HEADER = "Halt23-Sender"
 SHUTDOWN_SECONDS = 5.0
+BEHIND_ALL = 512
 MAX_LOGGED_CHARACTERS = 2000
 MAX_HEADER_BYTES = 65_536
 
@@ -201,7 +203,21 @@ def listen(port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise MachineRefused(f"port {port} on 127.0.0.1 cannot be had: {error.strerror}; choose another, or 0") from error
-    return listener
+    return _behind_all(listener)
+
+
+def _behind_all(listener: socket.socket) -> socket.socket:
+    """The same listener under a number higher than any connection's.
+
+    When a process dies, Linux closes what it had open from the highest number down. A sender that sees its connection end must
+    find that nobody listens any more, or what it meets next would be chance: refused, or accepted and then reset.
+    """
+    try:
+        number = fcntl.fcntl(listener.fileno(), fcntl.F_DUPFD_CLOEXEC, BEHIND_ALL)
+    except OSError:  # so many files are not allowed here: chance it is
+        return listener
+    listener.close()
+    return socket.socket(fileno=number)
 
 
 @contextlib.asynccontextmanager

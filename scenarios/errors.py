@@ -19,6 +19,6 @@ class EvidenceIncomplete(Halt23Error):
 
 
 class HarnessBug(Halt23Error):
-    """The harness failed at its own work. Remedy: report it, with the message."""
+    """The harness failed at its own work, so nothing is known of what it was to try. Remedy: report it, with the message."""
 
-    exit_code = 1
+    exit_code = 3

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,10 @@ def fresh_directory(out: Path, mark: str) -> None:
 
     Raises BadInput where it exists or cannot be made.
     """
+    try:
+        str(out).encode()
+    except UnicodeEncodeError:
+        raise BadInput(f"--out {str(out)!a}: its name is not UTF-8, and evidence names it; choose another") from None
     if os.path.lexists(out):
         raise BadInput(f"--out {out}: it exists, and nothing is overwritten; name a new directory")
     try:
@@ -26,6 +31,26 @@ def fresh_directory(out: Path, mark: str) -> None:
         (out / mark).mkdir()
     except OSError as error:
         raise BadInput(f"--out {out}: it cannot be created: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def alone_in(out: Path) -> Iterator[None]:
+    """Keep `out` from all other runs meanwhile, by a kernel lock that dies with its holder.
+
+    Raises BadInput where it is held, and where there is no such directory.
+    """
+    try:
+        descriptor = os.open(out, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise BadInput(f"--out {out} holds no campaign that could go on: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BadInput(f"--out {out}: another run is at work in it; let it end, or stop it") from None
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """The hashes of the sources that a run was made with, line ends normalised, so that the same commit hashes alike everywhere."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 FOLDERS = ("outbox", "receivers", "scenarios")
@@ -11,6 +11,11 @@ FILES = ("run.py",)
 def source_hashes(root: Path) -> dict[str, str]:
     """Relative path to SHA-256 of every source file below `root`, sorted by path; see evidence/README.md for the rule."""
     return {path: _sha256(root / path) for path in sorted(_paths(root))}
+
+
+def one_hash(hashes: Mapping[str, str]) -> str:
+    """One SHA-256 in place of all: of the lines `PATH SHA-256`, sorted by path."""
+    return hashlib.sha256("".join(f"{path} {sha}\n" for path, sha in sorted(hashes.items())).encode()).hexdigest()
 
 
 def _paths(root: Path) -> Iterator[str]:

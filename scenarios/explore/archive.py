@@ -5,13 +5,17 @@ the others.
 """
 
 import contextlib
+import json
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from outbox import faults
 from scenarios.engine import evidence
+from scenarios.engine.sources import one_hash
 from scenarios.explore.campaign import CASES, Plan, Totals
 from scenarios.explore.derive import Derived
 from scenarios.explore.model import Subject
@@ -21,8 +25,8 @@ FORMAT, FORMAT_VERSION = "halt23.campaign", 1
 PLAN = "plan.json"
 
 
-def plan_data(plan: Plan, store: str) -> dict[str, Any]:
-    """The plan as the JSON value that is archived; a campaign that goes on must have the same."""
+def plan_data(plan: Plan, store: str, sources: Mapping[str, str]) -> dict[str, Any]:
+    """The plan as the JSON value that is archived; a campaign that goes on must have the same, with the same sources."""
     return {
         "mode": plan.mode,
         "depth": plan.depth,
@@ -30,6 +34,7 @@ def plan_data(plan: Plan, store: str) -> dict[str, Any]:
         "keep": plan.keep,
         # Where no subject has a database none was used.
         "store": store if any(subject.uses_database for subject in plan.subjects) else None,
+        "sources": one_hash(sources),
         "subjects": [subject_data(subject) for subject in plan.subjects],
     }
 
@@ -48,11 +53,11 @@ def subject_data(subject: Subject) -> dict[str, Any]:
                 "done": sorted(role.done),
                 "owns": list(role.owns),
                 "stoppable": role.stoppable,
+                "lease_seconds": role.lease_seconds,
             }
             for role in subject.roles
         ],
         "operations": list(subject.operations),
-        "may_idle": subject.may_idle,
         "allowed": {**asdict(subject.allowed), "may_end": list(subject.allowed.may_end)},
         "unfinished": unfinished_statuses(subject.read) if subject.uses_database else None,
         "round_seconds": subject.round_seconds,
@@ -80,6 +85,31 @@ class Facts:
     plan: Mapping[str, Any]
     run: Mapping[str, Any]
     sources: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What a campaign is begun with: the plan as it is archived, the sources' hashes, and what is to be told of the machine."""
+
+    plan: Mapping[str, Any]
+    sources: Mapping[str, str]
+    machine: Mapping[str, Any]
+    started_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    clock: float = field(default_factory=time.monotonic)
+
+    def note(self, out: Path) -> None:
+        """Write the plan into `out`. Raises OSError."""
+        (out / PLAN).write_text(json.dumps(self.plan, indent=1) + "\n", encoding="ascii")
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been going on."""
+        return time.monotonic() - self.clock
+
+    def facts(self, spawn: str, jobs: int, **more: Any) -> Facts:
+        """What its manifest tells, once it has ended."""
+        run = {"spawn": spawn, "jobs": jobs, "started_at": self.started_at, "wall_seconds": round(self.seconds, 3)}
+        return Facts(self.plan, {**run, **self.machine, **more}, self.sources)
 
 
 def verdict(derived: Sequence[Derived], totals: Totals) -> str:

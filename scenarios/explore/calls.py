@@ -31,7 +31,9 @@ GOOD = (OK, "EINPROGRESS")
 _CALL = re.compile(r"(?:(?P<pid>\d+) +)?(?P<name>\w+)\((?P<rest>.*)")
 _RESUMED = re.compile(r"(?:(?P<pid>\d+) +)?<\.\.\. (?P<name>\w+) resumed>(?P<rest>.*)")
 _UNFINISHED = " <unfinished ...>"
-_RESULT = re.compile(r"\) += (?P<value>-?\d+|0x[0-9a-f]+|\?)(?:<.*>)?(?: (?P<error>E[A-Z0-9]+) .*?)?(?P<injected> \(INJECTED\))?$")
+_RESULT = re.compile(
+    r"\) += (?P<value>-?\d+|0x[0-9a-f]+|\?)(?:<.*>)?(?: (?P<error>E[A-Z0-9]+) .*?)?(?P<injected> \(INJECTED\))?$"
+)
 _DESCRIPTOR = re.compile(r"\d+<(?P<path>/.*?)>(?:\(deleted\))?[,)]")
 _AT = re.compile(r'(?:(?:AT_FDCWD|\d+)<(?P<base>.*?)>, )?"(?P<path>(?:[^"\\]|\\.)*)"')
 _SIZE = {"write": re.compile(r", (\d+)(?:\) +=|$)"), "pwrite64": re.compile(r", (\d+), (\d+)(?:\) +=|$)")}

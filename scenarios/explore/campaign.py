@@ -105,6 +105,8 @@ class Campaign:
         derived = await derive(subject, replace(self._room, record=self.plan.mode == SYSCALLS), base)
         if self.plan.mode == SYSCALLS and not derived.doubts:
             derived = await with_calls(derived, self._room, base)
+        if self.plan.budget == self._number and not derived.doubts:
+            derived = replace(derived, doubts=(_spent(subject, self._number),))
         self.derived.append(derived)
         if derived.doubts:
             return
@@ -167,6 +169,13 @@ class Campaign:
     def _count(self, result: Mapping[str, Any]) -> None:
         self.totals.add(result)
         self._told.ended(result)
+
+
+def _spent(subject: Subject, budget: int) -> str:
+    return (
+        f"{subject.name}: the budget of {budget} cases was spent before it, so nothing is known of it; "
+        "raise --budget, or choose subjects"
+    )
 
 
 def folder(number: int) -> str:

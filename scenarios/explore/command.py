@@ -6,17 +6,15 @@ violation.
 
 import asyncio
 import json
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 from outbox import faults
 from outbox.errors import BadInput
-from scenarios.engine.directories import fresh_directory, machine_faults
+from scenarios.engine.directories import alone_in, fresh_directory, machine_faults
 from scenarios.engine.interrupts import stoppable
 from scenarios.engine.provenance import provenance
 from scenarios.engine.sources import source_hashes
@@ -68,15 +66,17 @@ def explore(asked: Exploring, stream: TextIO) -> int:
     """Run a campaign, or go on with it. Prints what a person wants to know; returns the exit code."""
     place = store(asked.store)
     _can_be_played(asked)
-    told_plan = archive.plan_data(asked.plan, asked.store)
-    if asked.resume:
-        _same_plan(asked.out, told_plan)
-    else:
+    sources = source_hashes(ROOT)
+    told_plan = archive.plan_data(asked.plan, asked.store, sources)
+    if not asked.resume:
         fresh_directory(asked.out, CASES)
-    with machine_faults(asked.out, go_on=GO_ON):
+    with alone_in(asked.out), machine_faults(asked.out, go_on=GO_ON):
+        if asked.resume:
+            _same_plan(asked.out, told_plan)
+        begun = archive.Begun(told_plan, sources, provenance(ROOT, asked.out))
         if not asked.resume:
-            (asked.out / archive.PLAN).write_text(json.dumps(told_plan, indent=1) + "\n", encoding="ascii")
-        return _explore(asked, place, told_plan, stream)
+            begun.note(asked.out)
+        return _explore(asked, place, begun, stream)
 
 
 def _can_be_played(asked: Exploring) -> None:
@@ -84,13 +84,14 @@ def _can_be_played(asked: Exploring) -> None:
     if asked.plan.mode != SYSCALLS:
         return
     if asked.plan.depth > 1 or asked.store != SQLITE:
-        raise BadInput(f"--mode {SYSCALLS} strikes one call in each case, and of a database only SQLite's; leave --depth and --store")
+        raise BadInput(
+            f"--mode {SYSCALLS} strikes one call in each case, and of a database only SQLite's; leave --depth and --store"
+        )
     can_trace()
 
 
-def _explore(asked: Exploring, databases: Store, told_plan: dict[str, Any], stream: TextIO) -> int:
-    sources, facts = source_hashes(ROOT), provenance(ROOT, asked.out)
-    started_at, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+def _explore(asked: Exploring, databases: Store, begun: archive.Begun, stream: TextIO) -> int:
+    server: dict[str, Any] = {}
     with shown(stream) as progress:
 
         async def work(supervisor: Supervisor, place: Any) -> Campaign:
@@ -98,30 +99,25 @@ def _explore(asked: Exploring, databases: Store, told_plan: dict[str, Any], stre
                 room = Room(supervisor, place, houses=houses)
                 campaign = Campaign(asked.plan, room, asked.out.resolve(), progress)
                 await campaign.run(resume=asked.resume)
-            if told_plan["store"] is not None:
-                facts["postgres"] = await place.facts()
+            if begun.plan["store"] is not None:
+                server["postgres"] = await place.facts()
             return campaign
 
         campaign = staged(work, Where(asked.out, asked.spawn, databases, asked.plan.subjects))
-    wall_seconds = time.monotonic() - began
-    if source_hashes(ROOT) != sources:
+    facts = begun.facts(asked.spawn, asked.plan.jobs, **server)
+    if source_hashes(ROOT) != begun.sources:
         raise EvidenceIncomplete(f"the sources in {ROOT} changed while the campaign ran; begin a new one")
-    run = {
-        "spawn": asked.spawn,
-        "jobs": asked.plan.jobs,
-        "started_at": started_at,
-        "wall_seconds": round(wall_seconds, 3),
-        **facts,
-    }
-    archive.write(asked.out, archive.Facts(told_plan, run, sources), campaign.derived, campaign.totals)
-    return _report(asked.out, campaign, wall_seconds)
+    archive.write(asked.out, facts, campaign.derived, campaign.totals)
+    return _report(asked.out, campaign, facts.run["wall_seconds"])
 
 
 def _same_plan(out: Path, wanted: dict[str, Any]) -> None:
     try:
         found = json.loads((out / archive.PLAN).read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"{out} holds no campaign that could go on: {archive.PLAN}: {error}") from error
+    if not isinstance(found, dict):
+        raise BadInput(f"{out} holds no campaign that could go on: {archive.PLAN}: it is no JSON object")
     if (out / "manifest.json").exists():
         raise BadInput(f"{out} is finished; there is nothing to go on with")
     if found != wanted:
@@ -203,14 +199,15 @@ def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
             for smaller in _smaller(current):
                 number += 1
                 tried = await _play(smaller, room, out.resolve() / f"{number}-smaller")
-                if tried["verdict"] == VIOLATED:
+                if tried["verdict"] == VIOLATED and set(tried["kinds"]) & set(smallest["kinds"]):
                     smallest, current, going = tried, smaller, True
                     break
         return smallest
 
     result = staged(work, Where(out, spawn, databases, (case.subject,)))
     if result["verdict"] != VIOLATED:
-        print(f"{kept_line(result)}\nthere is nothing to shrink: the case does not fail")
+        why = "the case does not fail" if result["verdict"] == HELD else "what is in doubt is no failure; mend that first"
+        print(f"{kept_line(result)}\nthere is nothing to shrink: {why}")
         return 0 if result["verdict"] == HELD else 3
     print(f"{kept_line(result)}\n  again: {replay_line(result['case'])}")
     return 1

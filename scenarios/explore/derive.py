@@ -2,6 +2,7 @@
 
 The subject is run twice: both must reach the same points equally often, leave the same durable state, and hold. At least one
 point must be reached. Then one effect is planted at the receiver, behind the sender's back: whoever counts effects must see it.
+And in a copy of what is durable then each effect is written once more: whoever judges must call that a duplicate.
 """
 
 from collections.abc import Iterator
@@ -9,13 +10,16 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
+from outbox.errors import Halt23Error
+from receivers.ledger import EFFECTS
 from scenarios.engine.stage import Stage, StepFailed
 from scenarios.explore.calls import Listings, strikes
 from scenarios.explore.model import RELAY, Case, Cut, Pause, Reached, Subject, SysFault, deaths
-from scenarios.explore.rounds import KEEP_ALL, Play, Played, Room
-from scenarios.explore.state import Place, State
+from scenarios.explore.readers import RECEIVER
+from scenarios.explore.rounds import KEEP_ALL, Play, Played, Room, write_state
+from scenarios.explore.state import Place, State, Unreadable
 from scenarios.explore.strace import ERRORS, KILLED, SHORT
-from scenarios.explore.verdicts import HELD
+from scenarios.explore.verdicts import DUPLICATE, HELD, judge
 from scenarios.explore.windows import Window
 from scenarios.model import Counts, Scenario
 
@@ -23,6 +27,9 @@ from scenarios.model import Counts, Scenario
 PLACES = ("start", "7", "start-line", "60", "headers", "body-middle", "end")
 CUTS = tuple(f"{how}-{side}:{place}" for how, side, place in product(("cut", "reset"), ("request", "response"), PLACES))
 WHOLE = ("duplicate-request", "hold-response", "redirect", "unreadable-success", "oversized-success", "retry-after-seconds")
+
+# Where the second run has a copy of what is durable, with every effect once more.
+TWICE = "twice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,8 @@ async def derive(subject: Subject, room: Room, directory: Path) -> Derived:
     first, second = [await Play(Case(subject), room, directory / f"run-{number}").run() for number in (1, 2)]
     doubts = [*_doubts(subject, first, second)]
     if not doubts:
-        doubts += await _plant(subject, room, directory / "run-2")
+        assert second.state is not None
+        doubts += await _plant(subject, room, directory / "run-2", second.state)
     assert first.state is not None
     return Derived(subject, tuple(first.reached), first.state, tuple(doubts))
 
@@ -79,20 +87,22 @@ def _difference(first: list[Reached], second: list[Reached]) -> str:
     )
 
 
-async def _plant(subject: Subject, room: Room, directory: Path) -> list[str]:
-    """Make one effect at the receiver of a finished run; what is wrong if the count does not follow."""
+async def _plant(subject: Subject, room: Room, directory: Path, ended: State) -> list[str]:
+    """Make one effect at the receiver of a finished run, which `ended` so; what is wrong if the count does not follow."""
     scenario = Scenario("explore", f"{subject.name}/planted", "", "", (), Counts(0, 0, 0, 0))
     stage = Stage(scenario, room.supervisor, directory, room.bounds, room.store)
     receiver = next(role for role in subject.roles if role.server and role.process != RELAY)
-    before = _effects(subject.read(Place(directory)))
+    place = Place(directory, tables=ended.tables)  # its database is gone
     try:
+        before = _effects(subject.read(place))
         server = await stage.launch(1, receiver.program, {})
         await stage.ready(server)
         planted = await stage.launch(1, subject.plant, {})
         ending = await stage.ended(planted, room.bounds.run_seconds)
         await stage.end(server)
-        after = _effects(subject.read(Place(directory)))
-    except StepFailed as sentence:
+        planted_state = subject.read(place)
+        after = _effects(planted_state)
+    except (StepFailed, Unreadable) as sentence:
         return [f"{subject.name}: an effect could not be planted: {sentence}"]
     finally:
         for process in stage.processes:
@@ -103,6 +113,27 @@ async def _plant(subject: Subject, room: Room, directory: Path) -> list[str]:
         return [f"{subject.name}: the effect that was to be planted was refused ({ending})"]
     if after != before + 1:
         return [f"{subject.name}: an effect was planted, and {after - before} more are counted; the counter is blind"]
+    return _twice(subject, directory / TWICE, planted_state)
+
+
+def _twice(subject: Subject, directory: Path, ended: State) -> list[str]:
+    """Write all effects of a finished run once more, in a copy of its files; what is wrong if nobody calls that a duplicate."""
+    case, name = Case(subject), f"{subject.name}: each effect was written once more"
+    copies = subject.allowed.up_to(case)
+    try:
+        write_state(directory, ended)
+        with EFFECTS.open(directory / RECEIVER) as journal:
+            for record in list(EFFECTS.read(directory / RECEIVER)) * copies:
+                journal.append(record.type, f"again-{len(journal) + 1}", {**record.data, "number": len(journal) + 1})
+        state = subject.read(Place(directory, tables=ended.tables))
+    except (Halt23Error, OSError, Unreadable) as error:
+        return [f"{name}, which failed: {error}"]
+    seen = [each.sentence for each in judge(case, state, finished=True).violations if each.kind == DUPLICATE]
+    for key in subject.operations:
+        wanted, counted = ended.effects.get(key, 0) * (1 + copies), state.effects.get(key, 0)
+        if counted != wanted or not any(each.startswith(f"{key} has {wanted} effects") for each in seen):
+            said = "and that is no duplicate" if counted == wanted else f"not {wanted}"
+            return [f"{name}, and {counted} are counted of {key}, {said}; the counter is blind to a duplicate"]
     return []
 
 
@@ -118,12 +149,15 @@ def point_cases(derived: Derived) -> Iterator[Case]:
 
 
 def pause_cases(derived: Derived) -> Iterator[Case]:
-    """One case for each point of a program that runs to its end: stopped there, and overtaken by another of its kind."""
+    """For each point of a program that runs to its end: stopped there, and overtaken by another of its kind; where it has a
+    lease, once more within that."""
     for before, reached in enumerate(derived.reached):
         for death in deaths(reached):
             role = derived.subject.role(death.process)
-            if role.stoppable and not role.server:
-                yield Case(derived.subject, (*((),) * before, (Pause(death.process, death.point, death.occurrence),)))
+            for in_lease in (False, True)[: 1 + (role.lease_seconds is not None)]:
+                if role.stoppable and not role.server:
+                    pause = Pause(death.process, death.point, death.occurrence, in_lease)
+                    yield Case(derived.subject, (*((),) * before, (pause,)))
 
 
 def wire_cases(derived: Derived) -> Iterator[Case]:

@@ -47,16 +47,17 @@ class Launcher:
         if self._observe:
             # Programs run in the folder of their case, so this is the same text wherever that is.
             environment[faults.POINTS_VARIABLE] = self._list(role, number).relative_to(self.stage.directory).as_posix()
-        process = await self.stage.launch(
-            number, self.program(role, number), environment, self.tracing.command(role, number)
-        )
+        process = await self.stage.launch(number, self.program(role, number), environment, self.tracing.command(role, number))
         self.tracing.follow(process, number)
         return process
 
     async def overtaking(self, role: Role, number: int) -> Process:
-        """Start another process of the role's program, later than any lease of the first one lasts."""
-        subject = self.case.subject
-        program = at_round(role.program, subject, number, later_seconds=subject.pause_seconds)
+        """Start another process of the role's program: later than any lease of the first one lasts, or in its last second."""
+        subject, armed = self.case.subject, self.case.armed(number, role.process)
+        later = subject.pause_seconds
+        if isinstance(armed, Pause) and armed.in_lease and role.lease_seconds is not None:
+            later = role.lease_seconds - 1
+        program = at_round(role.program, subject, number, later_seconds=later)
         return await self.stage.launch(number, replace(program, process=f"other_{role.process}"), {})
 
     def program(self, role: Role, number: int) -> Program:

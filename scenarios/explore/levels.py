@@ -14,7 +14,12 @@ from scenarios.explore.derive import Derived, call_cases, pause_cases, point_cas
 from scenarios.explore.model import Case, Death, Reached, deaths, parse
 
 POINTS, WIRE, PAUSES, SYSCALLS = "points", "wire", "pauses", "syscalls"
-FIRST: Mapping[str, Callable[[Derived], Iterator[Case]]] = {POINTS: point_cases, WIRE: wire_cases, PAUSES: pause_cases, SYSCALLS: call_cases}
+FIRST: Mapping[str, Callable[[Derived], Iterator[Case]]] = {
+    POINTS: point_cases,
+    WIRE: wire_cases,
+    PAUSES: pause_cases,
+    SYSCALLS: call_cases,
+}
 MODES = tuple(FIRST)
 
 

@@ -28,7 +28,8 @@ class Role:
 
     A `server` is started and serves on; the others run to their end, once in each round, or with `once` until they have ended
     with a code of `done`: then they have no work left. `owns` are the beginnings of the points that need not name the process.
-    One that would only wait for whoever is stopped before it is not `stoppable`.
+    One that would only wait for whoever is stopped before it is not `stoppable`. What it claims is its own for `lease_seconds`,
+    where it claims anything.
     """
 
     program: Program
@@ -37,6 +38,7 @@ class Role:
     done: frozenset[int] = frozenset({0})
     owns: tuple[str, ...] = ()
     stoppable: bool = True
+    lease_seconds: int | None = None
 
     @property
     def process(self) -> str:
@@ -69,10 +71,9 @@ class Subject:
     """One system under exploration. `name` is `journal/keyed`: the sender, and the receiver's kind.
 
     In arguments `{now}` is the round's time: each round begins `round_seconds` after the one before, so that leases and
-    backoffs are over. Who runs while another one is stopped does so `pause_seconds` later. `operations` are the keys that must
-    come to their effects. `plant` is a program that makes one effect more, at the receiver, behind the sender's back: it proves
-    that effects are seen. With `may_idle` a recovery that changes nothing is stuck: its programs have looked, and found nothing
-    that they would do. Otherwise it is unknown, for nobody can tell whether they have.
+    backoffs are over. Who runs while another one is stopped does so `pause_seconds` later, or in the last second of its lease.
+    `operations` are the keys that must come to their effects. `plant` is a program that makes one effect more, at the receiver,
+    behind the sender's back: it proves that effects are seen.
     """
 
     name: str
@@ -81,7 +82,6 @@ class Subject:
     operations: tuple[str, ...]
     plant: Program
     allowed: Allowed = Allowed()
-    may_idle: bool = False
     round_seconds: int = 4000
     pause_seconds: int = 20
 
@@ -90,12 +90,22 @@ class Subject:
         """Whether a program of it names the case's database."""
         return any("{db}" in argument for role in self.roles for argument in role.program.arguments)
 
+    @property
+    def lease_seconds(self) -> int | None:
+        """For how long nobody else may attempt what one of its programs has claimed; None without claims."""
+        return min((role.lease_seconds for role in self.roles if role.lease_seconds is not None), default=None)
+
     def role(self, process: str) -> Role:
         """The role of this name. Raises BadInput where there is none."""
         for role in self.roles:
             if role.process == process:
                 return role
         raise BadInput(f"{self.name} has no process {process}; it has: {', '.join(role.process for role in self.roles)}")
+
+    def may_reach(self, process: str, point: str) -> bool:
+        """False where the names tell that `point` is another one's: `process` has points of its own, and it is none of them."""
+        owns = self.role(process).owns
+        return not owns or self.owner(point) is None or any(point.startswith(f"{beginning}.") for beginning in owns)
 
     def owner(self, point: str) -> str | None:
         """The process whose name need not stand before `point`."""
@@ -122,16 +132,22 @@ class Death:
 @dataclass(frozen=True, slots=True)
 class Pause:
     """`process` is stopped (SIGSTOP) at `point`; another one of the same program runs to its end, later than any lease lasts;
-    then the first one goes on."""
+    then the first one goes on. With `in_lease` the other one comes in the last second of the first one's lease."""
 
     process: str
     point: str
     occurrence: int = 1
+    in_lease: bool = False
 
     @property
     def setting(self) -> str:
         """What `PAUSE_AT` is set to."""
         return f"{self.point}#{self.occurrence}"
+
+    @property
+    def kind(self) -> str:
+        """What its name begins with."""
+        return PAUSE_IN_LEASE if self.in_lease else PAUSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +171,7 @@ class SysFault:
         return f"{self.point}{f'={self.error}' if self.error else ''}#{self.occurrence}"
 
 
+PAUSE, PAUSE_IN_LEASE = "pause", "pause-in-lease"
 NONE = "none"
 SYS = "sys:"
 RELAY = "relay"
@@ -210,7 +227,7 @@ class Case:
         if isinstance(fault, SysFault):
             return f"{fault.process}:{fault.setting}"
         named = "" if self.subject.owner(fault.point) == fault.process else f"{fault.process}:"
-        return f"{'pause:' if isinstance(fault, Pause) else ''}{named}{fault.setting}"
+        return f"{f'{fault.kind}:' if isinstance(fault, Pause) else ''}{named}{fault.setting}"
 
     @property
     def struck(self) -> frozenset[str]:
@@ -234,7 +251,9 @@ class Case:
         return self.rounds[number - 1] if 0 < number <= len(self.rounds) else ()
 
 
-_AT_POINT = re.compile(r"(?P<pause>pause:)?(?:(?P<process>[a-z_]+):)?(?P<point>[a-z_]+(?:\.[a-z_]+)+)#(?P<number>[1-9]\d{0,8})")
+_AT_POINT = re.compile(
+    rf"(?:(?P<pause>{PAUSE}|{PAUSE_IN_LEASE}):)?(?:(?P<process>[a-z_]+):)?(?P<point>[a-z_]+(?:\.[a-z_]+)+)#(?P<number>[1-9]\d{{0,8}})"
+)
 _SYS = re.compile(r"(?P<process>[a-z_]+):sys:(?P<call>[a-z0-9_]+)(?:=(?P<error>[A-Z0-9]+))?#(?P<number>[1-9]\d{0,8})")
 _CUT = re.compile(r"wire:(?P<fault>[a-z-]+(?::[a-z0-9-]+)?)#(?P<number>[1-9]\d{0,8})")
 
@@ -256,18 +275,20 @@ def _case(text: str, subjects: Sequence[Subject]) -> Case:
         return Case(subject)
     rounds = tuple(() if part == NONE else tuple(_fault(each, subject) for each in part.split("&")) for part in told.split("+"))
     for struck in rounds:
-        _can_come(struck)
+        at_points = [fault.process for fault in struck if not isinstance(fault, Cut)]
+        _can_come(at_points, "in one round; begin the next round with +")
+    cuts = [f"connection {fault.connection}" for fault in chain.from_iterable(rounds) if isinstance(fault, Cut)]
+    _can_come(cuts, "in one case; connections are counted through all rounds")
     if not rounds[-1]:
         raise BadInput(f"its last round is {NONE!r}; rounds without faults follow by themselves")
     return Case(subject, rounds)
 
 
-def _can_come(struck: Sequence[Fault]) -> None:
-    """Refuse a round in which one process or one connection is struck twice: the second fault could not come."""
-    found = Counter(f"connection {each.connection}" if isinstance(each, Cut) else each.process for each in struck)
-    for what, count in found.items():
+def _can_come(struck: Sequence[str], within: str) -> None:
+    """Refuse what is struck twice where the second fault could not come."""
+    for what, count in Counter(struck).items():
         if count > 1:
-            raise BadInput(f"{what} is struck twice in one round; begin the next round with +")
+            raise BadInput(f"{what} is struck twice {within}")
 
 
 def _fault(text: str, subject: Subject) -> Fault:
@@ -286,13 +307,18 @@ def _fault(text: str, subject: Subject) -> Fault:
             f"{text!r} is no fault; expected POINT#N, PROCESS:POINT#N, pause:POINT#N, wire:FAULT#N, "
             "PROCESS:sys:CALL#N or PROCESS:sys:CALL=ERROR#N, as a campaign prints it"
         )
+    if not subject.may_reach(process, match["point"]):
+        raise BadInput(f"{process} has no point {match['point']}: that is one of {subject.owner(match['point'])}")
     role, number = subject.role(process), int(match["number"])
     faults.parse(f"{match['point']}#{number}", "POINT#N")
     if not match["pause"]:
         return Death(process, match["point"], number)
     if role.server or not role.stoppable:
         raise BadInput(f"{process} cannot be stopped in {subject.name}: nobody could overtake it")
-    return Pause(process, match["point"], number)
+    in_lease = match["pause"] == PAUSE_IN_LEASE
+    if in_lease and role.lease_seconds is None:
+        raise BadInput(f"{process} has no lease in {subject.name} within which it could be overtaken")
+    return Pause(process, match["point"], number, in_lease)
 
 
 # What the processes of one round reached: process, in the subject's order, to point to count.

@@ -22,7 +22,7 @@ from scenarios.engine.stores import store
 from scenarios.engine.study import ROOT
 from scenarios.engine.supervisor import Supervisor
 from scenarios.errors import EvidenceIncomplete
-from scenarios.explore import results
+from scenarios.explore import archive, results
 from scenarios.explore.campaign import CASES, Campaign, Plan
 from scenarios.explore.command import Where, staged
 from scenarios.explore.levels import MODES
@@ -84,19 +84,21 @@ def run(asked: Asked, stream: TextIO) -> int:
     variants = asked.chosen()
     work = _systems(variants, asked.modes)
     fresh_directory(asked.out, CASES)
-    sources, facts, began = source_hashes(ROOT), provenance(ROOT, asked.out), time.monotonic()
+    origin, began = _Origin(source_hashes(ROOT), provenance(ROOT, asked.out)), time.monotonic()
     watch = _Watch(stream, len(work))
 
     async def play(supervisor: Supervisor, place: Any) -> Cells:
         async with Houses(supervisor, ROOT, asked.jobs) as houses:
-            return await _explore(asked, work, Room(supervisor, place, houses=houses), watch)
+            return await _explore(asked, work, Room(supervisor, place, houses=houses), watch, origin)
 
     cells = staged(play, Where(asked.out, asked.spawn, store(SQLITE), tuple(work.values())))
     seconds = time.monotonic() - began
-    if source_hashes(ROOT) != sources:
+    if source_hashes(ROOT) != origin.sources:
         raise EvidenceIncomplete(f"the sources in {ROOT} changed while the oracle ran; begin again")
     wrong, unknown = [*_wrong(variants, asked.modes, cells)], [*_unknown(cells)]
-    _write(asked, variants, cells, {"wrong": wrong, "unknown": unknown, "run": dict(facts), "sources": dict(sources)})
+    _write(
+        asked, variants, cells, {"wrong": wrong, "unknown": unknown, "run": dict(origin.facts), "sources": dict(origin.sources)}
+    )
     for line in [*_table(variants, asked.modes, cells), *wrong, *(f"UNKNOWN: {each}" for each in unknown)]:
         print(line)
     code, verdict = (3, "UNKNOWN") if unknown else (1, "FAIL") if wrong else (0, "PASS")
@@ -143,7 +145,17 @@ def _systems(variants: Sequence[Variant], modes: Sequence[str]) -> dict[tuple[st
     return found
 
 
-async def _explore(asked: Asked, work: Mapping[tuple[str, str], Subject], room: Room, watch: "_Watch") -> Cells:
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """With which sources, and where."""
+
+    sources: Mapping[str, str]
+    facts: Mapping[str, Any]
+
+
+async def _explore(
+    asked: Asked, work: Mapping[tuple[str, str], Subject], room: Room, watch: "_Watch", origin: _Origin
+) -> Cells:
     """Explore the systems side by side, each case by case."""
     lanes = asyncio.Semaphore(asked.jobs)
 
@@ -152,8 +164,11 @@ async def _explore(asked: Asked, work: Mapping[tuple[str, str], Subject], room: 
             directory = asked.out.resolve() / mode / subject.name.rpartition("/")[2]
             directory.mkdir(parents=True)
             plan = Plan((subject,), mode, budget=asked.budget, keep=asked.keep)
+            begun = archive.Begun(archive.plan_data(plan, SQLITE, origin.sources), origin.sources, origin.facts)
+            begun.note(directory)
             campaign = Campaign(plan, room, directory, watch)
             await campaign.run(resume=False)
+            archive.write(directory, begun.facts(asked.spawn, plan.jobs), campaign.derived, campaign.totals)
             watch.done()
             return _cell(directory, campaign)
 

@@ -3,18 +3,38 @@
 import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from outbox.dispatch.edges import ACK_TIMEOUT, ACTIVE, ATTEMPT, CONSUMER, DEAD_LETTER, EXPIRED, STATUSES, TRANSPORT_OK
+from outbox.dispatch.edges import (
+    ACK_TIMEOUT,
+    ACTIVE,
+    ATTEMPT,
+    CONSUMER,
+    DEAD_LETTER,
+    EXPIRED,
+    PENDING,
+    STATUSES,
+    TRANSPORT_OK,
+)
 from outbox.sqlite_choice import choose
-from scenarios.explore.causes import moves_without_cause, overtaken, receipts_of_nothing, requests_of_nobody
-from scenarios.explore.state import Lines, Place, State, counted, digest_of, in_words, read_lines
+from scenarios.explore.causes import (
+    changed_bodies,
+    changed_routes,
+    history_of_nothing,
+    moves_without_cause,
+    overtaken,
+    receipts_of_nothing,
+    requests_of_nobody,
+)
+from scenarios.explore.state import Lines, Place, State, counted, digest_of, in_words, read_lines, reading
 
 SENDER, RECEIVER = "outbox", "receiver"
 _RECEIPTS = (TRANSPORT_OK, ACK_TIMEOUT, CONSUMER)
+_ACKNOWLEDGED = (ACK_TIMEOUT, CONSUMER)
+DATABASE = "the database"
 
 
 def read_journals(place: Place) -> State:
@@ -30,7 +50,7 @@ def read_journals(place: Place) -> State:
     intended = [record["id"] for record in intentions.of_type("intention")]
     unfinished = [f"{key} has no receipt" for key in intended if key not in have]
     # A receipt without a result, a mere mark, makes no history record possible.
-    answered = {record["id"] for record in receipts.of_type("receipt") if record["data"]["result"] is not None}
+    answered = {record["id"] for record in receipts.of_type("receipt") if record["data"].get("result") is not None}
     unfinished += [f"{key} has no history record" for key in intended if key in answered and key not in done]
     sender = {
         "intention": len(intended),
@@ -39,21 +59,25 @@ def read_journals(place: Place) -> State:
         "history record": len(history.of_type("history")),
     }
     contents = _contents(root)
+    bodies = {each["id"]: str(each["data"].get("fingerprint")) for each in intentions.of_type("intention")}
+    routes = {each["id"]: str(each["data"].get("route")) for each in intentions.of_type("intention")}
+    order = _operations(effects, bodies)
+    turns = counted(record["id"] for record in history.of_type("history"))
     return State(
         digest=digest_of(contents),
-        effects=counted(
-            _operations(effects, {str(each["data"].get("fingerprint")): each["id"] for each in intentions.of_type("intention")})
-        ),
+        effects=counted(order),
         receipts=counted(record["id"] for record in receipts.of_type("receipt")),
-        history=counted(record["id"] for record in history.of_type("history")),
+        history=turns,
         arrivals=len(arrivals.of_type("arrival")),
         attempts=len(attempts.of_type("attempt")),
         unfinished=tuple(unfinished),
         ended={},
         uncaused=(
-            *requests_of_nobody(arrivals.of_type("arrival")),
-            *receipts_of_nothing(receipts.of_type("receipt"), effects.of_type("effect")),
+            *_of_receiver(effects, order, arrivals, bodies, routes),
+            *receipts_of_nothing(receipts.of_type("receipt"), effects.of_type("effect"), order),
+            *history_of_nothing(history.of_type("history"), receipts.of_type("receipt"), intentions.of_type("intention")),
         ),
+        repeated=tuple(f"{key} has {count} history records" for key, count in turns.items() if count > 1),
         torn=tuple(each.name for each in files if each.torn_bytes),
         damaged=tuple(each.name for each in files if each.damaged_lines),
         told=_told(sender, effects, arrivals, files),
@@ -65,9 +89,11 @@ def read_database(place: Place, unfinished: Collection[str] = ACTIVE) -> State:
     """The state of a dispatch outbox in its database. Rows of a status among `unfinished` are still somebody's work."""
     address = place.database
     if address is None:
-        return _database_state(place.directory, {}, unfinished)
+        return _database_state(place.directory, place.tables or {}, unfinished)
     read = _from_postgres if address.startswith("postgresql") else _from_sqlite
-    return _database_state(place.directory, read(address), unfinished)
+    with reading(DATABASE):
+        tables = read(address)
+    return _database_state(place.directory, tables, unfinished)
 
 
 def unfinished_statuses(read: Callable[..., State]) -> list[str]:
@@ -117,7 +143,8 @@ def _database_state(root: Path, tables: Tables, unfinished: Collection[str]) -> 
     rows, moves = tables.get("dispatch_outbox", []), tables.get("status_transitions", [])
     effects, arrivals = _receiver(root)
     contents = _contents(root)
-    order = _operations(effects, {hashlib.sha256(row["payload"].encode()).hexdigest(): row["id"] for row in rows})
+    bodies = {row["id"]: hashlib.sha256(row["payload"].encode()).hexdigest() for row in rows}
+    order = _operations(effects, bodies)
     told = json.dumps(tables, sort_keys=True, separators=(",", ":")).encode() + digest_of(contents).encode()
     sender = {"row": len(rows), "transition": len(moves)}
     status = ", ".join(f"{row['status']} (attempt {row['attempt']})" for row in rows)
@@ -130,7 +157,9 @@ def _database_state(root: Path, tables: Tables, unfinished: Collection[str]) -> 
         attempts=sum(move["reason_code"] == ATTEMPT for move in moves),
         ended={row["id"]: row["status"] for row in rows if row["status"] in (DEAD_LETTER, EXPIRED)},
         uncaused=(
-            *requests_of_nobody(arrivals.of_type("arrival")),
+            *_of_receiver(
+                effects, order, arrivals, _lasting(bodies, moves), {row["id"]: _path(row["deliver_to"]) for row in rows}
+            ),
             *moves_without_cause(rows, moves),
             *overtaken(rows, order),
         ),
@@ -144,11 +173,29 @@ def _database_state(root: Path, tables: Tables, unfinished: Collection[str]) -> 
 
 
 def _receipts(rows: list[dict[str, Any]], moves: list[dict[str, Any]]) -> dict[str, int]:
-    """Recorded successes by dispatch. Who waits for an acknowledgement is sent to more than once by right, and the
-    acknowledgement says as much as a success."""
+    """Recorded successes by dispatch. Of one that waits for an acknowledgement a success says nothing yet: the acknowledgement
+    does, or that none has come after the last attempt, and either is enough."""
     asking = {row["id"] for row in rows if row["ack_required"]}
-    counts = counted(move["entity_id"] for move in moves if move["reason_code"] in _RECEIPTS)
+    # Of a row that is gone this move tells: sent, and not done.
+    asking |= {move["entity_id"] for move in moves if (move["status"], move["reason_code"]) == (PENDING, TRANSPORT_OK)}
+    counts = counted(
+        move["entity_id"]
+        for move in moves
+        if move["reason_code"] in (_ACKNOWLEDGED if move["entity_id"] in asking else _RECEIPTS)
+    )
     return {key: min(count, 1) if key in asking else count for key, count in counts.items()}
+
+
+def _lasting(bodies: Mapping[str, str], moves: list[dict[str, Any]]) -> dict[str, str]:
+    """Those of the dispatches that were enqueued once: whose row was deleted and made anew had another body before."""
+    enqueued = counted(move["entity_id"] for move in moves if move["previous_status"] is None)
+    return {key: body for key, body in bodies.items() if enqueued.get(key, 0) < 2}
+
+
+def _path(route: str) -> str:
+    """What a receiver sees of a route that is a URL."""
+    _scheme, found, rest = route.partition("://")
+    return f"/{rest.partition('/')[2].partition('#')[0]}" if found else route
 
 
 def _receiver(root: Path) -> tuple[Lines, Lines]:
@@ -156,13 +203,27 @@ def _receiver(root: Path) -> tuple[Lines, Lines]:
 
 
 def _contents(root: Path) -> dict[str, bytes]:
-    found = [path for side in (SENDER, RECEIVER) for path in (root / side).glob("*.jsonl")]
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in found}
+    contents = {}
+    for path in (path for side in (SENDER, RECEIVER) for path in (root / side).glob("*.jsonl")):
+        with reading(name := path.relative_to(root).as_posix()):
+            contents[name] = path.read_bytes()
+    return contents
 
 
-def _operations(effects: Lines, by_fingerprint: Mapping[str, str]) -> list[str]:
+def _of_receiver(
+    effects: Lines, order: list[str], arrivals: Lines, bodies: Mapping[str, str], routes: Mapping[str, str]
+) -> Iterator[str]:
+    """What came to the receiver, and was not sent so: `bodies` and `routes` are those of the operations."""
+    by_body = {body: key for key, body in bodies.items()}
+    yield from requests_of_nobody(arrivals.of_type("arrival"))
+    yield from changed_routes(arrivals.of_type("arrival"), routes, by_body)
+    yield from changed_bodies(effects.of_type("effect"), order, bodies)
+
+
+def _operations(effects: Lines, bodies: Mapping[str, str]) -> list[str]:
     """The operation of each effect: whose body it was, whatever key came with it, and else whose key. An effect that tells
     neither is one all the same, of nobody's operation."""
+    by_fingerprint = {body: key for key, body in bodies.items()}
     told = ((record, record["data"].get("fingerprint"), record["data"].get("key")) for record in effects.of_type("effect"))
     return [by_fingerprint.get(str(body)) or str(key or body or record["id"]) for record, body, key in told]
 

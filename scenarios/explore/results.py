@@ -13,9 +13,11 @@ from typing import Any, Self
 
 from outbox.errors import BadInput
 from scenarios.explore.rounds import Played
+from scenarios.explore.verdicts import VERDICTS
 
 RESULTS = "results.jsonl"
 MEMBERS = {"case", "verdict", "kinds", "violations", "doubts", "deaths", "counts", "rounds", "processes"}
+DEATH = {"process", "point", "occurrence", "round", "left", "digest"}
 
 
 def line(played: Played, *, reached: bool) -> dict[str, Any]:
@@ -101,6 +103,21 @@ def read(directory: Path, first: int = 0, end: int | None = None) -> Iterator[di
                 result = json.loads(text)
             except (ValueError, RecursionError) as error:
                 raise BadInput(f"{path}, line {number}: it is no result: {error}; begin a new campaign") from error
-            if not isinstance(result, dict) or not result.keys() >= MEMBERS:
+            if not _is_result(result):
                 raise BadInput(f"{path}, line {number}: it is no result, its members are others; begin a new campaign")
             yield result
+
+
+def _is_result(value: Any) -> bool:
+    """Whether every member that a campaign goes on with is there and of its type."""
+    return (
+        isinstance(value, dict)
+        and value.keys() >= MEMBERS
+        and isinstance(value["case"], str)
+        and value["verdict"] in VERDICTS
+        and all(isinstance(value[name], list) for name in ("kinds", "violations", "doubts", "deaths"))
+        and all(isinstance(death, dict) and death.keys() >= DEATH for death in value["deaths"])
+        and isinstance(value["counts"], dict)
+        and all(type(value[name]) is int for name in ("rounds", "processes"))
+        and isinstance(value.get("reached", []), list)
+    )

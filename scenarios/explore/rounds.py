@@ -20,11 +20,12 @@ from scenarios.engine.processes import Process
 from scenarios.engine.stage import Bounds, Stage, StepFailed
 from scenarios.engine.stores import Store
 from scenarios.engine.supervisor import Supervisor
-from scenarios.explore.launcher import Launcher
 from scenarios.explore.calls import Listings
+from scenarios.explore.exchanges import undone
+from scenarios.explore.launcher import Launcher
 from scenarios.explore.model import Case, Deadly, Reached, Role, SysFault, is_death
 from scenarios.explore.servers import Servers
-from scenarios.explore.state import Place, State
+from scenarios.explore.state import Place, State, Unreadable, unread
 from scenarios.explore.struck import Tracing
 from scenarios.explore.tenants import House, Houses
 from scenarios.explore.verdicts import HELD, Verdict, judge
@@ -33,6 +34,7 @@ from scenarios.model import Counts, Scenario
 # Beyond the rounds with faults: one to recover, one for what a receiver's death left undone, one to spare.
 SPARE_ROUNDS = 3
 BOUNDS = Bounds(ready_seconds=15.0, run_seconds=15.0, stop_seconds=10.0)
+OVERTAKEN_SECONDS = 3.0
 KEEP_FAILED, KEEP_ALL = "failed", "all"
 KEEP = (KEEP_FAILED, KEEP_ALL)
 LEFT, TABLES = "left", "tables.json"
@@ -117,10 +119,13 @@ class Play:
             await self._tracing.close()
             self._tracing.finish(self._stage.processes)
             self._doubts += self._tracing.doubts
-            self._played.state = state = await self._state()
-            self._played.verdict = judge(
-                self._case, state, finished=finished, doubts=self._doubts, refused=self._tracing.violations
-            )
+            with self._doubting():
+                self._played.state = state = await self._state()
+                self._played.verdict = judge(
+                    self._case, state, finished=finished, doubts=self._doubts, refused=self._tracing.violations
+                )
+            if self._played.state is None:
+                self._played.state, self._played.verdict = unread(), Verdict(doubts=tuple(self._doubts))
             await self._keep()
         finally:
             await self._stage.close()
@@ -139,10 +144,10 @@ class Play:
         if self._room.keep == KEEP_FAILED and self._played.verdict.outcome == HELD:
             shutil.rmtree(self._directory)
             return
-        if self._subject.uses_database:
+        if self._subject.uses_database and self._played.state != unread():
             await export((await self._stage.database()).address, self._directory / EXPORTS / "end.json")
         for number, left in enumerate(self._played.left, 1):
-            _write_state(self._directory / LEFT / str(number), left.state)
+            write_state(self._directory / LEFT / str(number), left.state)
         evidence.write_processes(self._directory, self._stage.processes, self._clock_zero)
 
     def _prepare(self) -> None:
@@ -162,13 +167,21 @@ class Play:
             settled = await self._play_round(servers)
             if settled and number >= len(self._case.rounds) and not (await self._state()).unfinished:
                 return True
-        idle = self._played.left and (await self._state()).digest == self._played.left[-1].state.digest
-        if settled and idle and not self._subject.may_idle:
+        if settled and await self._did_nothing():
             self._doubts.append(
-                "recovery did nothing: every program said that it was done, and no file has changed since the last death; see "
-                "whether the programs of the recovery work on the files of the case"
+                "recovery did nothing: every program ended as when all is done, none said a word, and no file has changed "
+                "since the last death; see whether the programs of the recovery work on the files of the case"
             )
         return False
+
+    async def _did_nothing(self) -> bool:
+        """Whether nothing has changed since the last death, and no program of a later round has said a word: then nobody can
+        tell whether they looked. Who says what came of it has looked, and is stuck."""
+        if not self._played.left or (await self._state()).digest != self._played.left[-1].state.digest:
+            return False
+        servers = {role.process for role in self._subject.roles if role.server}
+        later = [each for each in self._stage.processes if each.step > self._played.left[-1].round and each.name not in servers]
+        return not any(each.child.stdout.text() or each.child.stderr.text() for each in later)
 
     async def _play_round(self, servers: Servers) -> bool:
         """Start every role; whether each of them ended, or serves, as it does when all is done."""
@@ -176,12 +189,16 @@ class Play:
         for role in self._subject.roles:
             if not role.server:
                 settled &= await self._work(role)
-            elif (halted := await servers.serve(role, self._round)) is not None:
-                settled = await self._died(halted)
+            elif (ended := await servers.serve(role, self._round)) is not None:
+                settled = await self._did_not_serve(ended)
         for halted in await servers.halted():
             settled = await self._died(halted)
         if self._room.observe:
             self._played.reached.append(self._launcher.points(self._round))
+        # Who dies may take the connection with it that was to be cut.
+        if (cuts := self._case.cuts(self._round)) and not any(left.round == self._round for left in self._played.left):
+            for sentence in await undone(self._directory, cuts):
+                self._doubts.append(f"round {self._round}: {sentence}; derive again")
         for death in self._case.deaths(self._round):
             if not any((left.death, left.round) == (death, self._round) for left in self._played.left):
                 self._doubts.append(
@@ -217,8 +234,11 @@ class Play:
             )
             return
         other = await self._launcher.overtaking(role, self._round)
-        await self._stage.ended(other, self._stage.bounds.run_seconds)
+        # Who is stopped may hold a lock of a database server, and whoever waits for that ends only after it.
+        with contextlib.suppress(TimeoutError):
+            await other.child.wait_ended(OVERTAKEN_SECONDS)
         self._stage.signal(process, signal.SIGCONT)
+        await self._stage.ended(other, self._stage.bounds.run_seconds)
 
     async def _died(self, process: Process) -> bool:
         """Note what a process that halted left. False: its work is not done."""
@@ -238,6 +258,16 @@ class Play:
         armed = self._case.armed(self._round, process.name)
         return isinstance(armed, SysFault) and not armed.error
 
+    async def _did_not_serve(self, server: Process) -> bool:
+        """A server that ends in place of serving has died where it was to, or what an earlier death left stops it: then nothing
+        is settled. Without a death it is a doubt."""
+        ending = server.child.ended.result()
+        if ending.exit_code == faults.HALT_EXIT_CODE or isinstance(self._case.armed(self._round, server.name), SysFault):
+            return await self._died(server)
+        if not self._played.left:
+            raise StepFailed(f"{server}: expected its READY line, but it ended with {ending}{server.last_words()}")
+        return False
+
     async def _end_all(self) -> None:
         for process in self._stage.processes:
             if process.child.running:
@@ -245,10 +275,14 @@ class Play:
 
     async def _state(self) -> State:
         address = (await self._stage.database()).address if self._subject.uses_database else None
-        return self._subject.read(Place(self._directory, address))
+        try:
+            return self._subject.read(Place(self._directory, address))
+        except Exception as error:
+            what = str(error) if isinstance(error, Unreadable) else f"its reader failed: {type(error).__name__}: {error}"
+            raise StepFailed(f"what is durable cannot be read: {what}") from error
 
 
-def _write_state(directory: Path, state: State) -> None:
+def write_state(directory: Path, state: State) -> None:
     """Write what a state was made of: copies of the files, and the tables of a database that had any."""
     directory.mkdir(parents=True)
     for name, content in state.contents.items():

@@ -8,6 +8,7 @@ from scenarios.explore.model import RELAY, Role, SysFault
 from scenarios.explore.tenants import House
 
 RECEIVERS = "receivers"
+ITSELF = "itself"
 PATHS = ("--dir", "--clock")
 # A server that was to die is dead before whoever talked to it has ended; the news of it is slower by a moment.
 NEWS_SECONDS = 0.5
@@ -25,7 +26,7 @@ class Servers:
     async def serve(self, role: Role, number: int) -> Process | None:
         """Start the server of round `number`, or let the one that lives go on, unless this round wants another one.
 
-        Returns the process if it halted before it served. Raises StepFailed where it ended otherwise.
+        Returns the process if it ended by itself, in place of serving. Raises StepFailed where it does neither.
         """
         if self._house is not None and role.program.module == RECEIVERS and role.process not in self._case.struck:
             await self._move_in(role, number, self._house)
@@ -39,7 +40,10 @@ class Servers:
         try:
             await self._stage.ready(process)
         except StepFailed:
-            if not await self._has_ended(process, number):
+            struck = isinstance(self._case.armed(number, role.process), SysFault)
+            if process.child.running or process.ended_by != ITSELF:
+                raise
+            if process.child.ended.result().exit_code is None and not struck:
                 raise
             return process
         if self._case.armed(number, role.process) is not None:
@@ -82,4 +86,3 @@ class Servers:
         # Who could not write, or not sync, may have to be started again to go on.
         refused = isinstance(self._case.armed(number - 1, role.process), SysFault)
         return bool(self._restart or cut or refused or self._case.armed(number, role.process))
-

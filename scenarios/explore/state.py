@@ -4,10 +4,11 @@ A line of a journal counts where its checksum fits; what does not is damage, and
 The digest stands for the whole state: two deaths that left the same digest have the same future.
 """
 
+import contextlib
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,28 @@ _SHAPE = {"type": str, "id": str, "data": dict}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a case plays: its directory, and the address of its database where it has one."""
+    """Where a case plays: its directory, and the address of its database where it has one. `tables` are what a database held
+    that is gone."""
 
     directory: Path
     database: str | None = None
+    tables: Mapping[str, Any] | None = None
+
+
+class Unreadable(Exception):
+    """What is durable cannot be read. The sentence names the file and what was met."""
+
+
+@contextlib.contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Whatever goes wrong while `name` is read is Unreadable. The sentence holds no path: it is the same in every folder."""
+    try:
+        yield
+    except Unreadable:
+        raise
+    except Exception as error:
+        said = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise Unreadable(f"{name}: {type(error).__name__}: {said}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +50,8 @@ class State:
 
     `effects`, `receipts` and `history` count by operation key, `arrivals` and `attempts` (as the sender recorded them) in all;
     `unfinished` says what the sender still has to do, `ended` how it gave an operation up, by key: a status word. `uncaused`
-    are sentences about what happened without a cause: out of its turn, after its deadline, with a result that nobody gave.
+    are sentences about what happened without a cause: out of its turn, after its deadline, with a result that nobody gave;
+    `repeated` about what was recorded more than once, beside effects and receipts.
     `torn` and `damaged` name files with a torn tail and with lines that are not what was written. `told` is the whole in words.
     `contents`, by relative path, and `tables` are what the digest is made of.
     """
@@ -50,6 +70,7 @@ class State:
     told: str
     contents: Mapping[str, bytes] = field(default_factory=dict)
     tables: Mapping[str, Any] = field(default_factory=dict)
+    repeated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +88,9 @@ class Lines:
 
 
 def read_lines(path: Path) -> Lines:
-    """Read a journal file; a file that is not there is empty."""
-    content = path.read_bytes() if path.exists() else b""
+    """Read a journal file; a file that is not there is empty. Raises Unreadable."""
+    with reading(f"{path.parent.name}/{path.name}"):
+        content = path.read_bytes() if path.exists() else b""
     *lines, tail = content.split(b"\n")
     records = [_record(line) for line in lines]
     whole = tuple(record for record in records if record is not None)
@@ -97,6 +119,11 @@ def digest_of(contents: Mapping[str, bytes]) -> str:
         whole.update(f"{name} {len(content)}\n".encode())
         whole.update(content)
     return whole.hexdigest()
+
+
+def unread() -> State:
+    """What stands for a state that could not be read: nothing is known of it."""
+    return State(digest_of({}), {}, {}, {}, 0, 0, (), {}, (), (), (), "")
 
 
 def counted(keys: Iterable[str]) -> dict[str, int]:

@@ -4,10 +4,12 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from scenarios.explore.model import PAUSE, PAUSE_IN_LEASE
+
 
 def story(result: Mapping[str, Any]) -> str:
     """One plain sentence about the result of a case."""
-    parts = [*_others(result["case"])]
+    parts = [*_others(result)]
     parts += [
         f"{death['process']} died at {death['point']}#{death['occurrence']} in round {death['round']} ({death['left']})"
         for death in result["deaths"]
@@ -28,17 +30,22 @@ def kept_line(result: Mapping[str, Any]) -> str:
     return f"{result['verdict'].upper()}{kinds} {result['case']}: {story(result)}"
 
 
-def _others(case: str) -> Iterator[str]:
-    """What else than deaths was done in a case, by its name."""
-    for number, faults in enumerate(case.rpartition("/")[2].split("+"), 1):
+def _others(result: Mapping[str, Any]) -> Iterator[str]:
+    """What else than deaths was done in a case, by its name. Of a case in doubt, and for the relay in a round in which somebody
+    died, the name tells only what was to be done."""
+    died, doubted = {death["round"] for death in result["deaths"]}, bool(result["doubts"])
+    for number, faults in enumerate(result["case"].rpartition("/")[2].split("+"), 1):
         for fault in faults.split("&"):
             kind, _, what = fault.partition(":")
-            if kind == "pause":
-                yield f"whoever reached {what} in round {number} was stopped there, overtaken by another one, and went on"
+            if kind in (PAUSE, PAUSE_IN_LEASE):
+                was, went = ("was to be", "was to go") if doubted else ("was", "went")
+                other = "another one within its lease" if kind == PAUSE_IN_LEASE else "another one"
+                yield f"whoever reached {what} in round {number} {was} stopped there, overtaken by {other}, and {went} on"
             elif what.startswith("sys:") and "=" in what:
                 call, _, error = what.removeprefix("sys:").partition("=")
                 error, _, occurrence = error.partition("#")
-                ended = "was cut short" if error == "SHORT" else f"failed with {error}"
-                yield f"{call}#{occurrence} of {kind} {ended} in round {number}"
+                ended = "cut short" if error == "SHORT" else f"made to fail with {error}"
+                yield f"{call}#{occurrence} of {kind} {'was to be' if doubted else 'was'} {ended} in round {number}"
             elif kind == "wire":
-                yield f"the relay did {what.replace('#', ' to connection ')} in round {number}"
+                did = "was to do" if doubted or number in died else "did"
+                yield f"the relay {did} {what.replace('#', ' to connection ')} in round {number}"

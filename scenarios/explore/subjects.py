@@ -26,7 +26,7 @@ DISPATCHER_OWNS = ("attempt", "attempts", "outcome", "receipt", "receipts", "his
 ASKED_OWNS, ASKING_OWNS = ("query",), ("inquiry",)
 TIME = ("--now", "{now}")
 # A held response would be waited for in earnest otherwise.
-IMPATIENT = ("--timeout-seconds", "0.5")
+IMPATIENT = ("--timeout-seconds", "1.5")
 
 
 def _named(program: Program, name: str) -> Program:
@@ -64,7 +64,11 @@ def journal(
 
 
 ENQUEUE = dispatch.timed(dispatch.enqueue(*dispatch.DEDUP))
-SCAN = Role(dispatch.timed(dispatch.scan()), owns=("dispatch.claim", "dispatch.send", "dispatch.outcome"))
+SCAN = Role(
+    dispatch.timed(dispatch.scan()),
+    owns=("dispatch.claim", "dispatch.send", "dispatch.outcome"),
+    lease_seconds=dispatch.LEASE_SECONDS,
+)
 
 
 def outbox(name: str, enqueue: Program, roles: Sequence[Role], allowed: Allowed = ONE_EFFECT) -> Subject:

@@ -193,6 +193,18 @@ class UnguardedOutcome(Plain):
         return True
 
 
+class NoLease(Plain):
+    """Mistake (F13): a claim is durable and lasts for no time. Whoever comes while its owner is still sending sends, too.
+
+    Right: nobody else takes the row until the lease is over.
+    """
+
+    def attempt(self, row: Row[Any], scan: Scan, at: float) -> Change:
+        """A claim that is due again at once."""
+        change = super().attempt(row, scan, at)
+        return replace(change, patch={**change.patch, "next_attempt_at": at})
+
+
 def _overwrite(connection: Connection, change: Change, at: float) -> None:
     """The change without its guard. The history says from which status the row really went."""
     status = connection.execute(select(_row.status).where(_row.id == change.seen.id)).scalar_one()

@@ -47,7 +47,7 @@ def _limited(name: str, scan_program: Program) -> Subject:
 
 
 def _zoned(name: str, books: str, *zone: str) -> Subject:
-    return outbox(name, bad_scan(books, *zone), producers=enqueuers(*FEW), may_idle=True)
+    return outbox(name, bad_scan(books, *zone), producers=enqueuers(*FEW))
 
 
 SCAN = outbox("right-scan")
@@ -79,7 +79,7 @@ SCANS = (
         "F03",
     ),
     Variant(
-        outbox("bound-to-owner", bad_scan("bound-to-owner"), may_idle=True),
+        outbox("bound-to-owner", bad_scan("bound-to-owner")),
         SCAN,
         (POINTS,),
         (STUCK,),
@@ -161,6 +161,14 @@ SCANS = (
         (PAUSES,),
         (DUPLICATE, PHANTOM),
         "an outcome is written whoever's the row is now",
+        "F13",
+    ),
+    Variant(
+        outbox("no-lease", bad_scan("no-lease")),
+        SCAN,
+        (PAUSES,),
+        (PHANTOM,),
+        "a claim keeps nobody away, not even for a moment",
         "F13",
     ),
 )

@@ -49,7 +49,7 @@ SENDERS = (
         journal("body-rebuilt", policy("rebuild-body-per-attempt"), body=MANY_MEMBERS),
         BODY,
         BOTH,
-        (STUCK,),
+        (PHANTOM, STUCK),
         "the body is serialised again at each attempt, its members in another order",
         "F11",
     ),
@@ -62,7 +62,7 @@ SENDERS = (
         "F21",
     ),
     Variant(
-        journal("glued-line", bad_sender("glued-line"), may_idle=True),
+        journal("glued-line", bad_sender("glued-line")),
         SPLIT,
         (POINTS,),
         (LOST, PHANTOM, STUCK),

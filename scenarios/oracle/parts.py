@@ -52,7 +52,6 @@ def journal(
     body: str = QUESTION,
     before: Sequence[Role] = (),
     allowed: Allowed = Allowed(),  # noqa: B008 - a frozen value
-    may_idle: bool = False,
 ) -> Subject:
     """One intention in a journal, sent by `sender` to the receiver `to`."""
     return Subject(
@@ -67,7 +66,6 @@ def journal(
         operations=KEYS[:1],
         plant=PLANTED,
         allowed=allowed,
-        may_idle=may_idle,
     )
 
 
@@ -108,7 +106,6 @@ def outbox(
     after: Sequence[Role] = (),
     operations: tuple[str, ...] = (dispatch.ONE,),
     allowed: Allowed = Allowed(),  # noqa: B008 - a frozen value
-    may_idle: bool = False,
     round_seconds: int = 4000,
 ) -> Subject:
     """Dispatches in SQLite, sent by `scan`; `before` and `after` it other programs run in each round."""
@@ -119,13 +116,12 @@ def outbox(
             *(enqueuers(ids=operations) if producers is None else producers),
             Role(to, server=True, owns=RECEIVER_OWNS),
             *(role for role in before if role != CLOCK),
-            Role(scan, owns=SCAN_OWNS),
+            Role(scan, owns=SCAN_OWNS, lease_seconds=dispatch.LEASE_SECONDS),
             *after,
         ),
         read=read_database,
         operations=operations,
         plant=PLANTED,
         allowed=allowed,
-        may_idle=may_idle,
         round_seconds=round_seconds,
     )

@@ -3,11 +3,12 @@
     python -m scenarios.oracle.scans VARIANT --db URL --now SECONDS --receiver HOST=PORT [--zone NAME]
 
 `--zone` is the process's time zone in the form of POSIX (`EST5` is five hours west of Greenwich). The program is that of
-`scenarios.dispatch scan` otherwise, with its exit codes.
+`scenarios.dispatch scan` otherwise, with its exit codes; it prints the scan's counters.
 """
 
 import argparse
 import asyncio
+import json
 import os
 import sys
 import time
@@ -37,6 +38,7 @@ BOOKS: Mapping[str, Callable[[], Books]] = {
     "unguarded-claim": books.UnguardedClaim,
     "guarded-claim": books.GuardedClaim,
     "unguarded-outcome": books.UnguardedOutcome,
+    "no-lease": books.NoLease,
 }
 
 
@@ -47,7 +49,10 @@ async def scan(given: argparse.Namespace) -> None:
     options = DeliveryOptions(concurrency=1, total=1, router=router)
     async with StateDB(given.db, busy_timeout_seconds=PATIENCE_SECONDS) as db:
         # The time stands still, so that two runs leave the same.
-        await deliver(db, now=lambda: given.now, options=options, resolve_template=False, books=BOOKS[given.variant]())
+        delivery = await deliver(
+            db, now=lambda: given.now, options=options, resolve_template=False, books=BOOKS[given.variant]()
+        )
+    print(json.dumps(delivery.counts))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

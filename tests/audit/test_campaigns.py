@@ -366,6 +366,18 @@ def test_a_counter_that_is_blind_is_found(forgers: dict[str, Forger]) -> None:
         assert any("the counter is blind" in each.sentence for each in report.findings)
 
 
+def test_a_counter_that_is_blind_to_a_duplicate_is_found(forgers: dict[str, Forger]) -> None:
+    forger = forgers["failed"]
+    name = "baseline/journal/keyed/run-2/{}receiver/effects.jsonl"
+    planted = (forger.folder / name.format("")).read_bytes()
+    with forger.edited(lambda forger: forger.write(name.format("twice/"), planted)) as report:
+        assert any(each.sentence.endswith("the counter is blind to a duplicate") for each in report.findings)
+    with forger.edited(lambda forger: forger.write(name.format("twice/").replace("effects", "arrivals"), planted)) as report:
+        assert any("is no copy of that of run-2" in each.sentence for each in report.findings)
+    with forger.edited(lambda forger: forger.write(name.format("twice/"), None)) as report:
+        assert report.verdict == FAIL
+
+
 def grown(forger: Forger, count: int) -> None:
     """As if the last point had been reached so often, and every case of it had held."""
     lines, manifest = forger.lines("results.jsonl"), forger.json("manifest.json")
@@ -409,3 +421,18 @@ def test_memory_does_not_grow_with_the_number_of_cases(forgers: dict[str, Forger
             assert report.totals["cases"] == 12 + count
     size = len(json.dumps(forger.lines("results.jsonl")[-1]))
     assert peaks[1] - peaks[0] < (counts[1] - counts[0]) * size / 2, peaks
+
+
+@pytest.mark.parametrize("fault", ["none", "cut-request:start"])
+def test_a_cut_that_the_relay_did_not_do_is_found(forgers: dict[str, Forger], fault: str) -> None:
+    """The first case cuts the first request at its start; as edited here, all of it went through."""
+
+    def edit(forger: Forger) -> None:
+        name = "cases/000000/relay/exchanges.jsonl"
+        records = forger.lines(name)
+        records[0]["data"] |= {"fault": fault, "request_forwarded_bytes": records[0]["data"]["request_bytes"]}
+        forger.journal(name, records)
+
+    with forgers["wire"].edited(edit) as report:
+        assert report.verdict == FAIL
+        assert any("cut-request:start was to be done to connection 1 and was not" in each.sentence for each in report.findings)

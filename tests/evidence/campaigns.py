@@ -20,7 +20,7 @@ from tests.evidence.forms import (
 )  # fmt: skip
 from tests.evidence.tables import STATUSES, STORE
 
-FAULT = "(pause:)?([a-z_]+:)?[a-z_]+([.][a-z_]+)+#[1-9][0-9]*|wire:[a-z0-9:-]+#[1-9][0-9]*"
+FAULT = "(pause(-in-lease)?:)?([a-z_]+:)?[a-z_]+([.][a-z_]+)+#[1-9][0-9]*|wire:[a-z0-9:-]+#[1-9][0-9]*"
 ROUND = f"(none|({FAULT})(&({FAULT}))*)"
 SUBJECT_NAME = "[a-z0-9-]+/[a-z0-9-]+"
 CASE = matching(f"{SUBJECT_NAME}/{ROUND}([+]{ROUND})*")
@@ -29,10 +29,10 @@ REACHED = named(named(POSITIVE))
 KINDS = ("lost", "duplicate", "phantom", "stuck")
 ROLE = exact({
     "process": NAME, "module": NAME, "arguments": array(TEXT), "server": FLAG, "once": FLAG, "done": array(integer(0, 255)),
-    "owns": array(NAME), "stoppable": FLAG,
+    "owns": array(NAME), "stoppable": FLAG, "lease_seconds": or_null(POSITIVE),
 })  # fmt: skip
 SUBJECT = exact({
-    "name": matching(SUBJECT_NAME), "roles": array(ROLE), "operations": array(NAME), "may_idle": FLAG,
+    "name": matching(SUBJECT_NAME), "roles": array(ROLE), "operations": array(NAME),
     "allowed": exact({
         **{name: COUNT for name in ("least", "most", "each_fault", "each_copy")}, "may_end": array(one_of(*STATUSES)),
     }),
@@ -40,7 +40,7 @@ SUBJECT = exact({
 })  # fmt: skip
 PLAN = exact({
     "mode": one_of("points", "wire", "pauses"), "depth": integer(1, 3), "budget": or_null(POSITIVE),
-    "keep": one_of("failed", "all"), "store": or_null(STORE), "subjects": array(SUBJECT),
+    "keep": one_of("failed", "all"), "store": or_null(STORE), "sources": SHA, "subjects": array(SUBJECT),
 })  # fmt: skip
 RESULT = exact({
     "case": CASE, "verdict": one_of("held", "violated", "unknown"), "kinds": array(one_of(*KINDS)),

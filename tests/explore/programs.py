@@ -40,6 +40,27 @@ def do_first_only(module: str, *arguments: str) -> int:
     return run_entry(module, arguments)
 
 
+def do_first_then_words(module: str, *arguments: str) -> int:
+    """Be `module` the first time; afterwards say that there is nothing to do."""
+    begun = Path("begun")
+    if begun.exists():
+        print("0 are due")
+        return 0
+    begun.touch()
+    return run_entry(module, arguments)
+
+
+def do_never_again(module: str, *arguments: str) -> int:
+    """Be `module`, and after one that was to die refuse to be it any more."""
+    mark = Path("was-to-die")
+    if mark.exists():
+        print("the journal is damaged", file=sys.stderr)
+        return 14
+    if faults.HALT_VARIABLE in os.environ:
+        mark.touch()
+    return run_entry(module, arguments)
+
+
 def do_noise() -> int:
     """Leave bytes of chance beside the sender's journals."""
     Path("outbox/noise.jsonl").write_bytes(os.urandom(8))

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +22,8 @@ import pytest
 import run
 from outbox.errors import BadInput
 from scenarios.engine import postgres
-from scenarios.explore import command, results
+from scenarios.engine.directories import alone_in
+from scenarios.explore import archive, command, results
 from scenarios.explore.campaign import CASES
 from scenarios.explore.command import Exploring, explore
 from scenarios.explore.model import Subject
@@ -108,6 +110,18 @@ def test_it_does_not_go_on_with_other_options(
     assert (killed.out / results.RESULTS).read_bytes() == before
 
 
+def test_it_does_not_go_on_with_other_sources(killed: Stopped, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sources of this checkout stand for the later ones."""
+    shutil.copytree(killed.out, tmp_path / "c")
+    begun = tmp_path / "c" / "plan.json"
+    begun.write_text(json.dumps({**json.loads(begun.read_bytes()), "sources": "0" * 64}))
+    assert main("explore", *OPTIONS, "--out", tmp_path / "c", "--resume") == 2
+    assert "was begun with another plan (sources)" in capsys.readouterr().err
+    begun.write_text("[]")
+    assert main("explore", *OPTIONS, "--out", tmp_path / "c", "--resume") == 2
+    assert "holds no campaign that could go on: plan.json: it is no JSON object" in capsys.readouterr().err
+
+
 def test_it_goes_on_to_the_same_results(killed: Stopped, whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with (killed.out / results.RESULTS).open("ab") as file:
         file.write(b'{"case":"small/cheap/oth')
@@ -179,13 +193,49 @@ def test_results_have_one_order_whoever_is_ready_first(tmp_path: Path) -> None:
 
 
 def whole_result(case: str) -> dict[str, object]:
-    return {**dict.fromkeys(results.MEMBERS), "case": case}
+    lists: dict[str, object] = {name: [] for name in ("kinds", "violations", "doubts", "deaths")}
+    return {**lists, "case": case, "verdict": "held", "counts": {}, "rounds": 1, "processes": 1}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"verdict": "bogus"}, {"deaths": 3}, {"deaths": [{}]}, {"processes": "x"}, {"counts": 7}, {"case": 1}]
+)
+def test_what_is_no_result_is_not_gone_on_with(wrong: dict[str, object], tmp_path: Path) -> None:
+    (tmp_path / results.RESULTS).write_text(json.dumps({**whole_result("a"), **wrong}) + "\n")
+    with pytest.raises(BadInput, match="line 1: it is no result"):
+        list(results.read(tmp_path))
+
+
+def test_nobody_goes_on_with_a_campaign_that_is_at_work(killed: Stopped, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (killed.out / results.RESULTS).read_bytes()
+    with alone_in(killed.out):
+        assert main("explore", *OPTIONS, "--out", killed.out, "--resume") == 2
+    assert "another run is at work in it" in capsys.readouterr().err
+    assert (killed.out / results.RESULTS).read_bytes() == before
+
+
+def test_a_name_that_evidence_cannot_hold_is_refused_before_anything_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main("explore", *OPTIONS, "--out", tmp_path / os.fsdecode(b"\xff")) == 2
+    assert "its name is not UTF-8" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_budget_is_the_number_of_cases(ground: Ground, tmp_path: Path) -> None:
     assert ground.campaign(plan(KEYED, UNKEYED, budget=3), tmp_path).totals.cases == 3
-    assert ground.listener.levels == [("small/keyed, depth 1", 3), ("small/unkeyed, depth 1", 0)]
+    assert ground.listener.levels == [("small/keyed, depth 1", 3)]
     assert len(told_by(tmp_path)) == 3
+
+
+def test_a_subject_that_the_budget_did_not_reach_is_unknown(ground: Ground, tmp_path: Path) -> None:
+    campaign = ground.campaign(plan(KEYED, UNKEYED, budget=3), tmp_path)
+    told = (
+        "small/unkeyed: the budget of 3 cases was spent before it, so nothing is known of it; "
+        "raise --budget, or choose subjects"
+    )
+    assert [each.doubts for each in campaign.derived] == [(), (told,)]
+    assert archive.verdict(campaign.derived, campaign.totals) == "UNKNOWN"
 
 
 def test_all_files_stay_where_all_are_asked_for(ground: Ground, tmp_path: Path) -> None:

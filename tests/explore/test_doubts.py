@@ -10,7 +10,7 @@ import pytest
 
 from scenarios.explore.command import Exploring, explore
 from scenarios.explore.model import Role, Subject
-from scenarios.explore.state import Place, State
+from scenarios.explore.state import Place, State, Unreadable, unread
 from scenarios.explore.verdicts import LOST, UNKNOWN
 from tests.explore.ground import KEYED, MARK_FIRST, UNARMED, Ground, changed, named, only, plan, program, told_by
 
@@ -31,12 +31,19 @@ def doubled(place: Place) -> State:
     return replace(state, effects={key: count if key == "first" else 2 * count for key, count in state.effects.items()})
 
 
+def once(place: Place) -> State:
+    """Sees every key, and counts none of them twice."""
+    state = KEYED.read(place)
+    return replace(state, effects=dict.fromkeys(state.effects, 1))
+
+
 DOUBTFUL = (
     (beside("noise"), "two runs without faults left other files; what differs by chance cannot be compared"),
     (beside("fickle"), "two runs without faults reached other points: for instance other at send.before in round 1: 1 and 2"),
     (replace(UNARMED, name="doubtful/points"), "no point was reached, so there is nothing to arm"),
     (replace(KEYED, read=blind), "an effect was planted, and 0 more are counted; the counter is blind"),
     (replace(KEYED, read=doubled), "an effect was planted, and 2 more are counted"),
+    (replace(KEYED, read=once), "1 are counted of first, not 2; the counter is blind to a duplicate"),
     (replace(KEYED, plant=program("planted", "exit", "9")), "the effect that was to be planted was refused (exit code 9)"),
     (replace(KEYED, plant=program("planted", "exit", "0")), "an effect was planted, and 0 more are counted"),
     (beside("exit", "9"), "does not hold without any fault: after the last round: "),
@@ -109,6 +116,21 @@ def test_a_doubt_and_a_violation_are_both_told(ground: Ground, tmp_path: Path) -
     verdict = ground.play(named(MARK_FIRST, "send.before#1+send.before#1"), tmp_path / "case").verdict
     assert verdict.outcome == UNKNOWN
     assert LOST in verdict.kinds
+
+
+@pytest.mark.parametrize("error", [KeyError("result"), Unreadable("receiver/effects.jsonl: OSError: it is a directory")])
+def test_a_reader_that_fails_is_a_doubt_of_its_case_and_nothing_is_said_of_the_rest(
+    ground: Ground, tmp_path: Path, error: Exception
+) -> None:
+    def failing(place: Place) -> State:
+        if (place.directory / "receiver" / "effects.jsonl").exists():
+            raise error
+        return KEYED.read(place)
+
+    played = ground.play(named(replace(KEYED, read=failing), "none"), tmp_path / "case")
+    assert (played.verdict.outcome, played.verdict.violations, played.state) == (UNKNOWN, (), unread())
+    said = f"its reader failed: KeyError: {error}" if isinstance(error, KeyError) else str(error)
+    assert played.verdict.doubts[-1].endswith(f"what is durable cannot be read: {said}")
 
 
 def test_what_cannot_be_prepared_is_a_doubt_about_the_subject(ground: Ground, tmp_path: Path) -> None:

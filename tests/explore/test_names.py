@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import run
@@ -23,11 +23,13 @@ POINTS = sorted(faults.declared())
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Any case that could be played: in one round a process is struck once at most."""
+    """Any case that could be played: in one round a process is struck once at most, and in all of them a connection."""
     which = draw(st.sampled_from(SUBJECTS))
     through_relay = draw(st.booleans())
     which = wired(which) if through_relay else which
     rounds = draw(st.lists(struck(which, through_relay=through_relay), max_size=3))
+    cuts = [fault.connection for fault in chain(*rounds) if isinstance(fault, Cut)]
+    assume(len(set(cuts)) == len(cuts))
     while rounds and not rounds[-1]:
         rounds.pop()
     return Case(which, tuple(rounds))
@@ -37,10 +39,13 @@ def struck(which: Subject, *, through_relay: bool) -> st.SearchStrategy[tuple[De
     numbers = st.integers(1, 999_999_999)
     mortal = [role.process for role in which.roles if role.process != RELAY]
     patient = [role.process for role in which.roles if role.stoppable and not role.server]
+    leased = [role.process for role in which.roles if role.lease_seconds is not None]
+    points = st.sampled_from(POINTS)
     at_points = st.one_of(
-        st.builds(Death, st.sampled_from(mortal), st.sampled_from(POINTS), numbers),
-        st.builds(Pause, st.sampled_from(patient), st.sampled_from(POINTS), numbers),
-    )
+        st.builds(Death, st.sampled_from(mortal), points, numbers),
+        st.builds(Pause, st.sampled_from(patient), points, numbers),
+        st.builds(Pause, st.sampled_from(leased), points, numbers, st.just(True)) if leased else st.nothing(),
+    ).filter(lambda fault: which.may_reach(fault.process, fault.point))
     cuts = st.builds(Cut, st.sampled_from((*CUTS, *WHOLE)), numbers) if through_relay else st.nothing()
     return st.tuples(
         st.lists(cuts, max_size=2, unique_by=lambda cut: cut.connection) if through_relay else st.just([]),
@@ -97,6 +102,9 @@ def test_any_other_text_is_refused_or_is_the_name_it_is_read_as(text: str) -> No
         ("journal/keyed/intentions.locked.before#1", "no fault point 'intentions.locked.before'"),
         ("journal/keyed/receipt.append.torn#1&send.before#1", "dispatcher is struck twice in one round"),
         ("journal/keyed/pause:effect.append.torn#1", "receiver cannot be stopped"),
+        ("journal/keyed/receiver:send.before#1", "receiver has no point send.before: that is one of dispatcher"),
+        ("journal/keyed/pause-in-lease:send.before#1", "dispatcher has no lease in journal/keyed"),
+        ("journal/keyed/wire:redirect#1+wire:hold-response#1", "connection 1 is struck twice in one case"),
         ("journal/keyed/pause:intention.append.torn#1", "producer cannot be stopped"),
         ("journal/keyed/wire:cut-nothing#1", "no fault 'cut-nothing'"),
         ("journal/keyed/wire:cut-request:nowhere#1", "needs a place"),

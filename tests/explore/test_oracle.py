@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import run
+from audit.cli import main as audited
 from outbox.errors import BadInput
 from scenarios.explore import oracle
 from scenarios.explore.model import Subject
@@ -20,6 +21,7 @@ from scenarios.explore.verdicts import DUPLICATE, KINDS, LOST, PHANTOM, STUCK
 from scenarios.model import Program
 from scenarios.oracle.variant import PAUSES, POINTS, WIRE, Variant
 from scenarios.oracle.variants import VARIANTS
+from tests.support import ROOT
 from tests.test_imports import imported, is_within, read_sources
 
 pytestmark = pytest.mark.campaign
@@ -53,6 +55,15 @@ def test_a_mistake_is_caught_and_its_twin_is_clean(name: str, tmp_path: Path, ca
     assert twin["cases"] > 0
     assert twin["caught"] == 0
     assert f"python run.py replay {quoted(cell['shortest'])} --out NEW_DIR" in capsys.readouterr().out
+
+
+def test_its_campaigns_are_evidence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Which the audit holds, though a system with a mistake is none that it knows."""
+    assert played(tmp_path / "out", [BY_NAME["pid-lock"]], modes=[POINTS])[0] == 0
+    assert audited([str(tmp_path / "out" / POINTS / "pid-lock")], str(ROOT)) == 1
+    said = capsys.readouterr().out
+    assert "the evidence agrees with itself, and " in said
+    assert "the audit does not know it" in said
 
 
 def quoted(case: str) -> str:

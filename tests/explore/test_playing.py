@@ -32,6 +32,7 @@ from tests.explore.ground import (
     UNARMED,
     UNKEYED,
     Ground,
+    changed,
     named,
     only,
     plan,
@@ -96,6 +97,21 @@ def test_one_death_shows_what_a_sender_or_receiver_is_worth(
     played = ground.play(named(which, struck), tmp_path / "case")
     assert (played.verdict.kinds, played.verdict.doubts) == (kinds, ())
     assert [left.death for left in played.left] == list(played.case.faults)
+
+
+def test_a_receiver_that_its_own_death_keeps_from_serving_is_stuck(ground: Ground, tmp_path: Path) -> None:
+    never_again = changed(KEYED, "receiver", "never_again")
+    played = ground.play(named(never_again, "receiver:effect.append.torn#1"), tmp_path / "case")
+    assert (played.verdict.kinds, played.verdict.doubts) == (("stuck",), ())
+    assert [each.child.ended.result().exit_code for each in played.processes if each.name == "receiver"] == [23, 14, 14, 14]
+
+
+def test_a_receiver_that_never_served_is_a_doubt(ground: Ground, tmp_path: Path) -> None:
+    refusing = replace(
+        KEYED, roles=tuple(replace(r, program=program("receiver", "exit", "14")) if r.server else r for r in KEYED.roles)
+    )
+    played = ground.play(named(refusing, "receipt.append.before#1"), tmp_path / "case", houses=None)
+    assert "expected its READY line, but it ended with exit code 14" in played.verdict.doubts[0]
 
 
 def test_what_a_death_left_is_told_on_both_sides(ground: Ground, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from outbox.record import encode, genesis
 from scenarios.explore.model import Case
 from scenarios.explore.readers import read_database, read_journals
-from scenarios.explore.state import OPENING, Place, counted, in_words, read_lines
+from scenarios.explore.state import OPENING, Place, Unreadable, counted, in_words, read_lines
 from scenarios.explore.verdicts import PHANTOM, judge
 from tests.explore.ground import subject
 
@@ -169,6 +169,82 @@ def test_an_empty_file_is_not_the_file_that_is_missing(tmp_path: Path) -> None:
     missing = read_journals(Place(tmp_path)).digest
     (tmp_path / "outbox" / "receipts.jsonl").touch()
     assert read_journals(Place(tmp_path)).digest != missing
+
+
+def test_a_file_that_cannot_be_read_is_named_with_what_was_met(tmp_path: Path) -> None:
+    (tmp_path / "receiver" / "effects.jsonl").mkdir(parents=True)
+    with pytest.raises(Unreadable, match=r"^receiver/effects\.jsonl: IsADirectoryError: Is a directory$"):
+        read_journals(Place(tmp_path))
+    (tmp_path / "dispatch.db").write_bytes(b"this is no database, whatever its name says")
+    with pytest.raises(Unreadable, match=r"^the database: DatabaseError: "):
+        read_database(Place(tmp_path, str(tmp_path / "dispatch.db")))
+
+
+def test_a_record_without_its_members_is_read_for_what_it_has(tmp_path: Path) -> None:
+    (tmp_path / "outbox").mkdir()
+    for kind, name in (("intention", "intentions"), ("receipt", "receipts"), ("history", "history")):
+        (tmp_path / "outbox" / f"{name}.jsonl").write_bytes(line(f'"type":"{kind}","id":"a","data":{{}}}}') * 2)
+    state = read_journals(Place(tmp_path))
+    assert (state.receipts, state.repeated) == ({"a": 2}, ("a has 2 history records",))
+    assert "the history record of a has another question than its intention" in state.uncaused
+
+
+def dispatch(**more: object) -> dict[str, object]:
+    return {
+        "id": "d", "payload": "{}", "deliver_to": "http://receiver.localhost/operations?to=d#end", "status": "delivered",
+        "attempt": 1, "max_attempts": 8, "ack_required": 0, "expires_at": None, "lane": None, "lane_position": None, **more,
+    }  # fmt: skip
+
+
+def moved(status: str, reason: str) -> dict[str, object]:
+    return {
+        "entity_id": "d", "previous_status": "delivering", "status": status, "reason_code": reason, "source": "system",
+        "reason_summary": "", "metadata": "{}", "created_at": 1.0,
+    }  # fmt: skip
+
+
+SENT, DONE = moved("pending", "dispatch.delivered.transport_ok"), moved("delivered", "dispatch.delivered.transport_ok")
+ACKED, IN_VAIN = moved("acked", "dispatch.acked.consumer"), moved("dead_letter", "dispatch.dead_letter.ack_timeout")
+
+
+@pytest.mark.parametrize(
+    ("rows", "moves", "receipts"),
+    [
+        ([dispatch()], [DONE], {"d": 1}),
+        ([dispatch()], [DONE, DONE], {"d": 2}),
+        ([dispatch(ack_required=1)], [SENT, SENT, ACKED], {"d": 1}),
+        ([dispatch(ack_required=1)], [SENT, IN_VAIN], {"d": 1}),
+        ([dispatch(ack_required=1)], [SENT, IN_VAIN, ACKED], {"d": 1}),
+        ([dispatch(ack_required=1)], [SENT], {}),
+        ([dispatch(ack_required=1)], [SENT, DONE], {}),
+        # Purged: what was sent and not done waited for its acknowledgement.
+        ([], [SENT, SENT, ACKED], {"d": 1}),
+        ([], [DONE], {"d": 1}),
+    ],
+)
+def test_of_what_waits_for_an_acknowledgement_only_that_or_its_timeout_is_a_receipt(
+    tmp_path: Path, rows: list[object], moves: list[object], receipts: dict[str, int]
+) -> None:
+    tables = {"dispatch_outbox": rows, "status_transitions": moves}
+    assert read_database(Place(tmp_path, tables=tables)).receipts == receipts
+
+
+def test_what_a_dispatch_is_sent_as_is_what_its_row_says(tmp_path: Path) -> None:
+    (tmp_path / "receiver").mkdir()
+    arrived = {"key": "d", "route": "/operations?to=d", "fingerprint": hashlib.sha256(b"{}").hexdigest()}
+
+    def uncaused(enqueued: int = 1, **other: object) -> tuple[str, ...]:
+        data = {**arrived, **other}
+        moves = [{**DONE, "previous_status": None, "status": "pending", "reason_code": "dispatch.pending.enqueued"}] * enqueued
+        (tmp_path / "receiver" / "effects.jsonl").write_bytes(whole("d", data))
+        text = json.dumps({"type": "arrival", "id": "arrival-1", "data": data}, separators=(",", ":"))[1:]
+        (tmp_path / "receiver" / "arrivals.jsonl").write_bytes(line(text))
+        return read_database(Place(tmp_path, tables={"dispatch_outbox": [dispatch()], "status_transitions": moves})).uncaused
+
+    assert uncaused() == ()
+    assert uncaused(route="/operations") == ("arrival-1 of d came to another route than /operations?to=d",)
+    assert uncaused(fingerprint="f") == ("effect d has another body than d",)
+    assert uncaused(enqueued=2, fingerprint="f") == ()
 
 
 def test_numbers_agree_with_their_nouns() -> None:
