@@ -1,8 +1,8 @@
 """What the listings of system calls say: which calls of a run can be struck, which windows no fault point covers, whether the
 call that was to be struck was, and what may not follow from it.
 
-A listing has a line for each call: thread, name, target, bytes, offset, whether it changes something, result. Counted are calls on
-paths that the process changes, by name and in their order; of sockets all calls of the first thread.
+A listing has a line for each call: thread, name, target, bytes, offset, whether it changes something, result. Counted are
+calls on paths that the process changes, by name and in their order; of sockets all calls of the first thread.
 """
 
 from __future__ import annotations
@@ -149,15 +149,12 @@ def struck(calls: list[Call], name: str, number: int, error: str) -> int | None:
 
 def relied_on(process: str, calls: list[Call], at: int, error: str) -> str | None:
     """What was recorded on the strength of a call that failed or wrote a part; None where nothing was."""
-    failed = calls[at]
-    journal = failed.target.endswith(JOURNAL)
-    later = calls[at + 1 :]
+    failed, later = calls[at], calls[at + 1 :]
+    journal, folder = failed.target.endswith(JOURNAL), failed.name in SYNCS and not failed.target.endswith(JOURNAL)
     if error == SHORT:
         own = [call for call in later if call.target == failed.target and call.name in (*WRITES, *SYNCS, "ftruncate")]
-        if journal and own and own[0].name in SYNCS:
-            return f"{process}: {own[0].told}, though only a part of a record had been written"
-        return None
-    folder = failed.name in SYNCS and not journal
+        short = journal and own and own[0].name in SYNCS
+        return f"{process}: {own[0].told}, though only a part of a record had been written" if short else None
     if error in REFUSED_NOT or failed.name not in (*WRITES, *SYNCS) or not (journal or folder):
         return None
     cut_back = False
@@ -166,7 +163,7 @@ def relied_on(process: str, calls: list[Call], at: int, error: str) -> str | Non
             continue
         if call.target == failed.target:
             if call.name in OPENS:
-                return None
+                break  # it is read and checked from its beginning
             cut_back = cut_back or call.name == "ftruncate"
             if failed.name in SYNCS and call.name in (*WRITES, *SYNCS):
                 return f"{process}: {call.told} after its sync had failed"

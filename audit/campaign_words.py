@@ -90,8 +90,8 @@ _DATABASE = r"\w+ (?:state/dispatch\.db(?:-wal|-shm|-journal)?|state)"
 EXPLAINED = (
     (
         _DATABASE, _DATABASE,
-        "inside the database: SQLite answers for a death between two of its own calls and recovers when the file is opened next; "
-        "points are before, in and behind each transaction",
+        "inside the database: SQLite answers for a death between two of its own calls and recovers when the file is opened "
+        "next; points are before, in and behind each transaction",
     ),
     (
         r"mkdir \S+", r"fsync \.",
@@ -99,7 +99,8 @@ EXPLAINED = (
     ),
     (
         r"fsync (outbox|receiver)/\w+\.jsonl", r"fsync (outbox|receiver)",
-        "the two syncs of a new journal: nothing is written between them, and a process that dies loses nothing by a missing sync",
+        "the two syncs of a new journal: nothing is written between them, and a process that dies loses nothing by a missing "
+        "sync",
     ),
     (
         r"connect tcp", r"sendto tcp",
@@ -107,8 +108,8 @@ EXPLAINED = (
     ),
     (
         r"sendto tcp", r"accept4 tcp",
-        "between two requests: the answer to the one is given, of the other nothing is read, as at the point before its arrival "
-        "is recorded",
+        "between two requests: the answer to the one is given, of the other nothing is read, as at the point before its "
+        "arrival is recorded",
     ),
 )  # fmt: skip
 """Windows that need no point: the calls on both sides, and why."""

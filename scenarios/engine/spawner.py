@@ -7,8 +7,8 @@ end with the kernel's own exit code. In mode `exec` a child becomes a new interp
 No child outlives the harness. When the socket ends, however the harness died, every child and whatever it left behind is
 killed; a child dies with the spawner (Linux), has a session of its own, and takes its process group with it when it ends.
 
-A child may be traced: it waits until strace says that it is attached, and goes on then. Its end is told when strace has ended too,
-so that what strace wrote is whole.
+A child may be traced: it waits until strace says that it is attached, and goes on then. Its end is told when strace has ended,
+too, so that what strace wrote is whole.
 
     python -m scenarios.engine.spawner CONTROL_DESCRIPTOR fork|exec MODULE …
 """

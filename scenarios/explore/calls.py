@@ -122,9 +122,9 @@ def _whole(log: str) -> Iterator[tuple[str, str, str]]:
 def _call(thread: int, name: str, rest: str, directory: Path) -> Call | None:
     result = _result(name, rest)
     if name in ON_SOCKETS:
-        size = int(match[1]) if name == "sendto" and (match := _SENT.search(rest)) else 0
+        sent = _SENT.search(rest) if name == "sendto" else None
         tcp = "<TCP" in rest.partition(">")[0] or (name == "connect" and "AF_INET" in rest)
-        return Call(thread, name, TCP if tcp else OTHER, size, None, tcp and _good(result), result)
+        return Call(thread, name, TCP if tcp else OTHER, int(sent[1]) if sent else 0, None, tcp and _good(result), result)
     target = _target(name, rest, directory)
     if target is None:
         return None

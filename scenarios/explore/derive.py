@@ -14,11 +14,12 @@ from outbox.errors import Halt23Error
 from receivers.ledger import EFFECTS
 from scenarios.engine.stage import Stage, StepFailed
 from scenarios.explore.calls import Listings, strikes
-from scenarios.explore.model import RELAY, Case, Cut, Pause, Reached, Subject, SysFault, deaths
+from scenarios.explore.model import RELAY, Case, Cut, Pause, Reached, Subject, deaths
 from scenarios.explore.readers import RECEIVER
 from scenarios.explore.rounds import KEEP_ALL, Play, Played, Room, write_state
 from scenarios.explore.state import Place, State, Unreadable
 from scenarios.explore.strace import ERRORS, KILLED, SHORT
+from scenarios.explore.sysfaults import SysFault
 from scenarios.explore.verdicts import DUPLICATE, HELD, judge
 from scenarios.explore.windows import Window
 from scenarios.model import Counts, Scenario

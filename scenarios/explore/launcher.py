@@ -9,7 +9,8 @@ from outbox import faults
 from scenarios.engine.processes import Process
 from scenarios.engine.stage import Stage
 from scenarios.explore import struck
-from scenarios.explore.model import RELAY, Case, Pause, Reached, Role, Subject, SysFault
+from scenarios.explore.model import RELAY, Case, Pause, Reached, Role, Subject
+from scenarios.explore.sysfaults import SysFault
 from scenarios.model import Program
 
 START_SECONDS = 1000

@@ -16,7 +16,9 @@ from typing import TypeGuard
 from outbox import faults
 from outbox.errors import BadInput
 from scenarios import wire
+from scenarios.explore import sysfaults
 from scenarios.explore.state import Place, State
+from scenarios.explore.sysfaults import SysFault
 from scenarios.model import Program
 
 Reader = Callable[[Place], State]
@@ -150,30 +152,8 @@ class Pause:
         return PAUSE_IN_LEASE if self.in_lease else PAUSE
 
 
-@dataclass(frozen=True, slots=True)
-class SysFault:
-    """The `occurrence`-th system call `call` of `process` is struck: the process is killed before it has any effect, or, with
-    `error`, goes on with that error, or with a short write."""
-
-    process: str
-    call: str
-    occurrence: int = 1
-    error: str = ""
-
-    @property
-    def point(self) -> str:
-        """Where it strikes, as a result tells of it."""
-        return f"{SYS}{self.call}"
-
-    @property
-    def setting(self) -> str:
-        """What `SYSCALL_AT` is set to, and its name but for the process."""
-        return f"{self.point}{f'={self.error}' if self.error else ''}#{self.occurrence}"
-
-
 PAUSE, PAUSE_IN_LEASE = "pause", "pause-in-lease"
 NONE = "none"
-SYS = "sys:"
 RELAY = "relay"
 COPY = "duplicate-request"
 
@@ -225,7 +205,7 @@ class Case:
         if isinstance(fault, Cut):
             return f"wire:{fault.fault}#{fault.connection}"
         if isinstance(fault, SysFault):
-            return f"{fault.process}:{fault.setting}"
+            return str(fault)
         named = "" if self.subject.owner(fault.point) == fault.process else f"{fault.process}:"
         return f"{f'{fault.kind}:' if isinstance(fault, Pause) else ''}{named}{fault.setting}"
 
@@ -254,7 +234,6 @@ class Case:
 _AT_POINT = re.compile(
     rf"(?:(?P<pause>{PAUSE}|{PAUSE_IN_LEASE}):)?(?:(?P<process>[a-z_]+):)?(?P<point>[a-z_]+(?:\.[a-z_]+)+)#(?P<number>[1-9]\d{{0,8}})"
 )
-_SYS = re.compile(r"(?P<process>[a-z_]+):sys:(?P<call>[a-z0-9_]+)(?:=(?P<error>[A-Z0-9]+))?#(?P<number>[1-9]\d{0,8})")
 _CUT = re.compile(r"wire:(?P<fault>[a-z-]+(?::[a-z0-9-]+)?)#(?P<number>[1-9]\d{0,8})")
 
 
@@ -297,15 +276,15 @@ def _fault(text: str, subject: Subject) -> Fault:
         cut = Cut(match["fault"], int(match["number"]))
         wire.parse(cut.argument)
         return cut
-    if (match := _SYS.fullmatch(text)) is not None:
-        subject.role(match["process"])
-        return SysFault(match["process"], match["call"], int(match["number"]), match["error"] or "")
+    if (struck := sysfaults.read(text)) is not None:
+        subject.role(struck.process)
+        return struck
     match = _AT_POINT.fullmatch(text)
     process = match and (match["process"] or subject.owner(match["point"]))
     if match is None or process is None:
         raise BadInput(
-            f"{text!r} is no fault; expected POINT#N, PROCESS:POINT#N, pause:POINT#N, wire:FAULT#N, "
-            "PROCESS:sys:CALL#N or PROCESS:sys:CALL=ERROR#N, as a campaign prints it"
+            f"{text!r} is no fault; expected POINT#N, PROCESS:POINT#N, pause:POINT#N or wire:FAULT#N, as a campaign prints it; "
+            "of a system call PROCESS:sys:CALL#N or PROCESS:sys:CALL=ERROR#N"
         )
     if not subject.may_reach(process, match["point"]):
         raise BadInput(f"{process} has no point {match['point']}: that is one of {subject.owner(match['point'])}")

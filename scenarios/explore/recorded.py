@@ -1,7 +1,8 @@
-"""Runs without faults whose system calls are recorded: which calls there are to strike, and which windows no fault point covers.
+"""Runs without faults whose system calls are recorded: which calls there are to strike, and which windows no point covers.
 
-The calls come from two runs as every case is played, in which nobody lists points: a process whose points are observed writes its
-records in two halves. Both runs must make the same calls. The windows come from the two runs in which points are observed.
+The calls come from two runs as every case is played, in which nobody lists points: a process whose points are observed writes
+its records in two halves. Both runs must make the same calls. The windows come from the first of the two runs in which points
+are observed.
 """
 
 from collections.abc import Iterator
@@ -12,9 +13,10 @@ from scenarios.errors import EvidenceIncomplete
 from scenarios.explore import strace
 from scenarios.explore.calls import Listings, not_told_apart
 from scenarios.explore.derive import Derived
-from scenarios.explore.model import Case, Subject, SysFault
+from scenarios.explore.model import Case, Subject
 from scenarios.explore.rounds import KEEP_ALL, Play, Room
 from scenarios.explore.struck import recorded
+from scenarios.explore.sysfaults import SysFault
 from scenarios.explore.verdicts import HELD
 from scenarios.explore.windows import WINDOWS, windows, write
 

@@ -23,10 +23,11 @@ from scenarios.engine.supervisor import Supervisor
 from scenarios.explore.calls import Listings
 from scenarios.explore.exchanges import undone
 from scenarios.explore.launcher import Launcher
-from scenarios.explore.model import Case, Deadly, Reached, Role, SysFault, is_death
+from scenarios.explore.model import Case, Deadly, Reached, Role, is_death
 from scenarios.explore.servers import Servers
 from scenarios.explore.state import Place, State, Unreadable, unread
 from scenarios.explore.struck import Tracing
+from scenarios.explore.sysfaults import SysFault
 from scenarios.explore.tenants import House, Houses
 from scenarios.explore.verdicts import HELD, Verdict, judge
 from scenarios.model import Counts, Scenario

@@ -4,7 +4,8 @@ from outbox import faults
 from scenarios.engine.processes import Process
 from scenarios.engine.stage import StepFailed
 from scenarios.explore.launcher import Launcher
-from scenarios.explore.model import RELAY, Role, SysFault
+from scenarios.explore.model import RELAY, Role
+from scenarios.explore.sysfaults import SysFault
 from scenarios.explore.tenants import House
 
 RECEIVERS = "receivers"

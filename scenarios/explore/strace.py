@@ -1,8 +1,9 @@
 """The command lines of strace: to record what a process does, and to strike one of its calls.
 
-A process that is killed in a call dies before the call has any effect: strace replaces the call by one that does not exist, and
-sends SIGKILL. An injected error is the same without the signal: the call fails, and has done nothing. A short write is a real one:
-the process is stopped before and after it, and between the kernel lets the file grow by half of the bytes only (RLIMIT_FSIZE).
+A process that is killed in a call dies before the call has any effect: strace replaces the call by one that does not exist,
+and sends SIGKILL. An injected error is the same without the signal: the call fails, and has done nothing. A short write is a
+real one: the process is stopped before and after it, and in between the kernel lets the file grow by half of the bytes only
+(RLIMIT_FSIZE).
 """
 
 import os

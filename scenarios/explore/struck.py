@@ -1,9 +1,9 @@
 """System calls of a case: recorded, struck, and held against what may follow from a call that failed.
 
-Beside the invariants of every case these hold where an error was injected. A record that could not be written or synced is worth
-nothing: on the strength of it nothing else may be recorded, and it is not synced again as if the first time had worked; the
-journal is cut back, or the process ends. Who could not write ends with a code other than 0. And whatever happens a program ends
-with a code that it declares, and without a traceback.
+Beside the invariants of every case these hold where an error was injected. A record that could not be written or synced is
+worth nothing: on the strength of it nothing else may be recorded, and it is not synced again as if the first time had worked;
+the journal is cut back, or the process ends. Who could not write ends with a code other than 0. And whatever happens a program
+ends with a code that it declares, and without a traceback.
 """
 
 import asyncio
@@ -16,7 +16,8 @@ from scenarios.engine.processes import Process
 from scenarios.engine.stage import Stage, StepFailed
 from scenarios.explore import calls, strace
 from scenarios.explore.calls import SYNCS, WRITES, Call, Listings, Strike, strikes
-from scenarios.explore.model import Case, Role, SysFault
+from scenarios.explore.model import Case, Role
+from scenarios.explore.sysfaults import SysFault
 from scenarios.explore.verdicts import LOST, UNDECLARED, Violation
 
 FOLDER, LOG = "calls", ".strace"
@@ -169,9 +170,10 @@ def relied_on(fault: SysFault, found: Sequence[Call], at: int) -> Iterator[str]:
     """Records that were written on the strength of one that was not, or not synced."""
     failed = found[at]
     if fault.error == strace.SHORT and failed.target.endswith(JOURNAL):
-        own = [call for call in found[at + 1 :] if call.target == failed.target and call.name in (*WRITES, *SYNCS, "ftruncate")]
-        if own and own[0].name in SYNCS:
-            yield f"{fault.process}: {own[0].told}, though only a part of a record had been written"
+        behind = (call for call in found[at + 1 :] if call.target == failed.target)
+        later = next((call for call in behind if call.name in (*WRITES, *SYNCS, "ftruncate")), None)
+        if later is not None and later.name in SYNCS:
+            yield f"{fault.process}: {later.told}, though only a part of a record had been written"
         return
     directory = failed.name in SYNCS and not failed.target.endswith(JOURNAL)
     if not refused(fault) or failed.name not in (*WRITES, *SYNCS) or not (directory or failed.target.endswith(JOURNAL)):

@@ -6,8 +6,8 @@ receipt or history record of no operation, or that tells of something else than 
 another route, or that nobody recorded as an attempt; an effect out of its turn, an attempt after its deadline, beyond the last
 or in the lease of another, a dispatch that had ended and moved again, or that nobody acknowledged and that was recorded as
 delivered.
-`stuck`: rounds have run out and something is still to be done. `undeclared`, where a system call was made to fail: a program ended
-as none may, with a traceback or a code that it does not declare. Whatever makes the judgement worthless is *unknown*, never a
+`stuck`: rounds have run out and something is still to be done. `undeclared`, where a system call was struck: a program ended as
+none may, with a traceback or a code that it does not declare. Whatever makes the judgement worthless is *unknown*, never a
 pass.
 """
 

@@ -20,8 +20,8 @@ EXPLAINED: tuple[tuple[str, str, str], ...] = (
     (
         _DATABASE,
         _DATABASE,
-        "inside the database: SQLite answers for a death between two of its own calls and recovers when the file is opened next; "
-        "points are before, in and behind each transaction",
+        "inside the database: SQLite answers for a death between two of its own calls and recovers when the file is opened "
+        "next; points are before, in and behind each transaction",
     ),
     (
         r"mkdir \S+",
@@ -31,7 +31,8 @@ EXPLAINED: tuple[tuple[str, str, str], ...] = (
     (
         r"fsync (outbox|receiver)/\w+\.jsonl",
         r"fsync (outbox|receiver)",
-        "the two syncs of a new journal: nothing is written between them, and a process that dies loses nothing by a missing sync",
+        "the two syncs of a new journal: nothing is written between them, and a process that dies loses nothing by a missing "
+        "sync",
     ),
     (
         r"connect tcp",
@@ -41,8 +42,8 @@ EXPLAINED: tuple[tuple[str, str, str], ...] = (
     (
         r"sendto tcp",
         r"accept4 tcp",
-        "between two requests: the answer to the one is given, of the other nothing is read, as at the point before its arrival is "
-        "recorded",
+        "between two requests: the answer to the one is given, of the other nothing is read, as at the point before its "
+        "arrival is recorded",
     ),
 )
 
