@@ -7,12 +7,12 @@ verdict is UNKNOWN.
 
 from __future__ import annotations
 
-DEATH, PAUSE, CUT = "death", "pause", "cut"
-POINTS, WIRE, PAUSES = "points", "wire", "pauses"
+DEATH, PAUSE, CUT, ERROR = "death", "pause", "cut", "error"
+POINTS, WIRE, PAUSES, SYSCALLS = "points", "wire", "pauses", "syscalls"
 KEEP_FAILED, KEEP_ALL = "failed", "all"
 HELD, VIOLATED, UNKNOWN = "held", "violated", "unknown"
-LOST, DUPLICATE, PHANTOM, STUCK = "lost", "duplicate", "phantom", "stuck"
-KINDS = (LOST, DUPLICATE, PHANTOM, STUCK)
+LOST, DUPLICATE, PHANTOM, STUCK, UNDECLARED = "lost", "duplicate", "phantom", "stuck", "undeclared"
+KINDS = (LOST, DUPLICATE, PHANTOM, STUCK, UNDECLARED)
 SPARE_ROUNDS = 3
 START_SECONDS = 1000
 DEEPEST = 3

@@ -102,7 +102,7 @@ def explained(first: str, second: str) -> str | None:
 
 def write(path: Path, found: Sequence[Window]) -> None:
     """Archive the windows of one subject."""
-    path.write_text(json.dumps([window.data() for window in found], indent=1) + "\n", encoding="ascii")
+    path.write_text(json.dumps({"windows": [window.data() for window in found]}, indent=1) + "\n", encoding="ascii")
 
 
 def told(found: Sequence[Window]) -> Iterator[str]:
