@@ -39,13 +39,14 @@ _LINE = re.compile(r"([1-9]\d*) ([a-z0-9_]+) ([!-~]+) (\d+) (\d+|-) (changes|cou
 class Call:
     """One line of a listing."""
 
-    __slots__ = ("changes", "name", "result", "size", "target", "thread")
+    __slots__ = ("changes", "name", "offset", "result", "size", "target", "thread")
 
     def __init__(self, parts: tuple[str, ...]) -> None:
         self.thread = int(parts[0])
         self.name = parts[1]
         self.target = parts[2].replace("%20", " ")
         self.size = int(parts[3])
+        self.offset = parts[4]
         self.changes = parts[5] == "changes"
         self.result = parts[6]
 

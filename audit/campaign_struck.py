@@ -118,4 +118,4 @@ def hold_recorded(states: States, runs: list[Called], windows: tuple[str, Called
 
 
 def _told(call: Call) -> tuple[object, ...]:
-    return (call.thread, call.name, call.target, call.size, call.changes, call.result)
+    return (call.thread, call.name, call.target, call.size, call.offset, call.changes, call.result)
