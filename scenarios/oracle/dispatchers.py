@@ -26,7 +26,7 @@ from outbox.journal import Record
 from outbox.policies import Policy
 from outbox.transport import Limits
 from outbox.workflow import RECEIPTS, Workflow, intentions
-from scenarios.oracle.flows import EarlyReceipt, GluedLine, SplitLine, SyncIgnored, SyncRetried, TornTail, WritesOnce
+from scenarios.oracle.flows import EarlyReceipt, GluedLine, SplitLine, SyncIgnored, SyncRetried, TornTail, Untold, WritesOnce
 from scenarios.oracle.wires import (
     AnyStatus,
     BelowFourHundred,
@@ -80,6 +80,7 @@ SENDERS: Mapping[str, Sender] = {
     "sync-error-ignored": Sender(flow=SyncIgnored),
     "sync-retried": Sender(flow=SyncRetried),
     "short-write-ignored": Sender(flow=WritesOnce),
+    "refusal-untold": Sender(flow=Untold),
     "hidden-resend": Sender(wire=HiddenResend),
     "key-of-its-own": Sender(wire=KeyOfItsOwn),
     "any-status": Sender(wire=AnyStatus),

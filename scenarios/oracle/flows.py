@@ -130,6 +130,17 @@ class _WritesOnce(Journal):
             raise refused(self.path, "cannot be written", error) from error
 
 
+class _Untold(Journal):
+    def _write(self, line: bytes, points: faults.WritePoints) -> None:
+        try:
+            write_all(self._descriptor, line)
+            faults.reach(points.written)
+            self._sync()
+        except OSError:
+            self._cut_back()
+            raise
+
+
 class SyncIgnored(Careless):
     """Mistake: an error of fsync is passed over, and what may never reach the disk is acted upon.
 
@@ -155,3 +166,12 @@ class WritesOnce(Careless):
     """
 
     journals = _WritesOnce
+
+
+class Untold(Careless):
+    """Mistake: an error of the machine is nobody's, and the process ends with a traceback and Python's own code.
+
+    Right: a message that says what the machine would not do, and the code that is declared for it.
+    """
+
+    journals = _Untold

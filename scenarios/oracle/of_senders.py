@@ -1,6 +1,6 @@
 """The mistakes of senders that keep journals. Data; what each is, and what is right instead, stands beside its code."""
 
-from scenarios.explore.verdicts import DUPLICATE, LOST, PHANTOM, STUCK
+from scenarios.explore.verdicts import DUPLICATE, LOST, PHANTOM, STUCK, UNDECLARED
 from scenarios.oracle import dispatchers
 from scenarios.oracle.parts import UNKEYED, bad_sender, journal, policy
 from scenarios.oracle.variant import BOTH, PAUSES, POINTS, SYSCALLS, WIRE, Variant
@@ -130,5 +130,12 @@ SENDERS = (
         (SYSCALLS,),
         (LOST, PHANTOM),
         "what was written short is taken for whole",
+    ),
+    Variant(
+        journal("refusal-untold", bad_sender("refusal-untold")),
+        SENDER,
+        (SYSCALLS,),
+        (UNDECLARED,),
+        "an error of the machine ends in a traceback",
     ),
 )
