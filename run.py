@@ -81,7 +81,9 @@ def list_scenarios(arguments: argparse.Namespace) -> int:
 
 
 def list_points(arguments: argparse.Namespace) -> int:
-    """Print the declared fault points and the scenarios that fire them."""
+    """Print the declared fault points and the scenarios that fire them, and which modes of exploring work on this machine."""
+    from scenarios.explore import modes  # noqa: PLC0415 - only here
+
     fired: dict[str, list[str]] = {}
     for scenario in SCENARIOS:
         for step in scenario.steps:
@@ -97,6 +99,8 @@ def list_points(arguments: argparse.Namespace) -> int:
     for point in points:
         used = f"  [{', '.join(point['scenarios'])}]" if point["scenarios"] else ""
         print(f"{point['point']:<28} {point['meaning']}{used}")
+    for line in modes.told():
+        print(line)
     return 0
 
 
@@ -234,7 +238,9 @@ def subcommand_parser() -> argparse.ArgumentParser:
         "--subject", nargs="+", action="extend", default=[], metavar="GLOB", help="journal/keyed, dispatch/* …"
     )
     command.add_argument(
-        "--mode", choices=("points", "wire", "pauses", "lines", "random"), help="where the faults strike (default: points)"
+        "--mode",
+        choices=("points", "wire", "pauses", "lines", "syscalls", "random"),
+        help="where the faults strike (default: points)",
     )
     command.add_argument(
         "--oracle", action="store_true", help="systems with a mistake, each of which must be caught, and their correct twins"

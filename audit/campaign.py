@@ -20,13 +20,14 @@ from audit import (
     campaign_lines,
     campaign_plan,
     campaign_random,
+    campaign_struck,
     inventory,
 )
 from audit.archive import Report, document
 from audit.campaign_kept import Folder
 from audit.campaign_play import Setting
 from audit.campaign_state import States
-from audit.campaign_words import HELD, HISTORIES, KEEP_ALL, RANDOM, SUBJECTS, VIOLATED, declared
+from audit.campaign_words import HELD, HISTORIES, KEEP_ALL, RANDOM, SUBJECTS, SYSCALLS, VIOLATED, declared
 from audit.campaign_words import UNKNOWN as IN_DOUBT
 from audit.files import Tree, Unreadable
 from audit.findings import FAIL, PASS, UNKNOWN, Findings, show
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from audit.campaign_calls import Call
     from audit.campaign_plan import Case, Subject
     from audit.findings import Note
     from audit.inventory import Checkout
@@ -58,6 +60,7 @@ TOTALS: Shape = {
     "fired": list_of(NAME),
 }  # fmt: skip
 MOST_TOLD = 20
+RUNS = ("run-1", "run-2", "calls-1", "calls-2")
 
 
 class Campaign:
@@ -76,6 +79,7 @@ class Campaign:
         self._note = self.findings.about(RESULTS)
         self.folders = _folders(tree)
         self._lines = self._results(0, None)
+        self._called: list[dict[str, list[Call]]] = []
 
     def run(self) -> None:
         """Hold every subject, its cases level by level, and that there are no others."""
@@ -105,7 +109,7 @@ class Campaign:
         folders = [Folder(path, self.folders.pop(path, [])) for path in paths]
         note = self.findings.about(f"baseline/{subject.name}")
         if told["doubts"]:  # whatever is wrong there is why nothing follows from it
-            for folder in folders:
+            for folder in [*folders, *self._recorded(subject)]:
                 self.expected |= {folder.path + name for name in folder.names}
             return None
         case = campaign_plan.Case(subject, [])
@@ -119,13 +123,46 @@ class Campaign:
             said = f"is {told['digest']}, but {paths[0]} gives {first.state.digest}"
             self.findings.add(MANIFEST, f"{place}.digest", said)
         points: list[Reached] = told["points"]
+        if self.plan["mode"] == SYSCALLS and not self._hold_calls(case, (folders[0], len(points)), note):
+            return None
         return points
+
+    def _recorded(self, subject: Subject) -> list[Folder]:
+        """The folders of the runs whose system calls were recorded."""
+        paths = [f"baseline/{subject.name}/calls-{number}/" for number in (1, 2)]
+        windows = f"baseline/{subject.name}/{campaign_struck.WINDOWS}"
+        if self.plan["mode"] == SYSCALLS and windows in self.tree.sizes:
+            self.expected.add(windows)
+        return [Folder(path, self.folders.pop(path, [])) for path in paths if path in self.folders]
+
+    def _hold_calls(self, case: Case, observed: tuple[Folder, int], note: Note) -> bool:
+        """Hold the recorded runs of a subject and its windows; False where nothing can be derived from them."""
+        setting, runs = Setting(self.plan, False, baseline=True), []
+        base = f"baseline/{case.subject.name}/"
+        for folder in self._recorded(case.subject):
+            found = campaign_kept.derive(self.states, folder, (case, setting), note)
+            if found is None or found.play.broken:
+                return False
+            for wrong in [*found.doubts, *found.violations]:
+                note(folder.path, f"does not hold without any fault: {wrong}")
+            runs.append(campaign_struck.listings(self.states, folder, (case, found.play.rounds), note))
+            self.expected |= folder.paths()
+        if len(runs) != len(("calls-1", "calls-2")):
+            note(base, "has not two runs whose calls were recorded")
+            return False
+        folder, rounds = observed
+        marked = campaign_struck.listings(self.states, folder, (case, rounds), note)
+        campaign_struck.hold_recorded(self.states, runs, (f"{base}{campaign_struck.WINDOWS}", marked), note)
+        self._called = runs[0]
+        return True
 
     def _explore(self, subject: Subject, reached: list[Reached]) -> bool:
         """Hold the cases of a subject; False where their list is another than the one that was derived."""
         if self.plan["mode"] == RANDOM:
             return self._histories(subject)
         cases = campaign_derive.first_level(subject, self.plan["mode"], reached)
+        if self.plan["mode"] == SYSCALLS:
+            cases = campaign_derive.of_calls(subject, self._called)
         deeper = campaign_derive.Deeper(subject, self.plan["mode"], reached)
         if self.totals["cases"] == self.plan["budget"]:
             self.doubted.append(f"{subject.name}: the budget was spent before it")
@@ -233,7 +270,7 @@ def _folders(tree: Tree) -> dict[str, list[str]]:
         if parts[0] in ("cases", "canary") and len(parts) > 2:
             at = 2
         elif parts[0] == "baseline":
-            at = next((at for at, part in enumerate(parts[:-1], 1) if part in ("run-1", "run-2")), 0)
+            at = next((at for at, part in enumerate(parts[:-1], 1) if part in RUNS), 0)
         else:
             continue
         if at:

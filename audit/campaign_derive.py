@@ -2,18 +2,21 @@
 
 Level by level, in one order. The first level has a case for each process, point and occurrence (mode `points`; in mode `lines`
 a line stands for a point, and of its occurrences the first two and the last), for each that can be stopped and overtaken
-(`pauses`; twice where it has a lease), or for each cut of each connection (`wire`). A deeper level adds one death to each case
-of the level before: in the round behind it, or in its last round where others come to points only because of its single death.
-Not so if the last death of that case left a state that was met before: of the same process, with the same digest.
+(`pauses`; twice where it has a lease), for each cut of each connection (`wire`), or for each call that changes something and
+each way in which it can end (`syscalls`). A deeper level adds one death to each case of the level before: in the round behind
+it, or in its last round where others come to points only because of its single death. Not so if the last death of that case
+left a state that was met before: of the same process, with the same digest.
 """
 
 from __future__ import annotations
 
+from audit.campaign_calls import strikes
 from audit.campaign_plan import Case, Fault, Subject, parse
 from audit.campaign_words import (
     CUT,
     CUTS,
     DEATH,
+    ERROR,
     FIRST_OF_LINE,
     LINES,
     PAUSE,
@@ -29,7 +32,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
+    from audit.campaign_calls import Call
+
     Reached = dict[str, dict[str, int]]
+
+
+def of_calls(subject: Subject, listed: list[dict[str, list[Call]]]) -> Iterator[Case]:
+    """The cases of mode syscalls, from the calls of each round."""
+    for before, each in enumerate(listed):
+        for process, calls in each.items():
+            for name, number, error in strikes(calls):
+                struck = Fault(ERROR, process, f"sys:{name}={error}", number)
+                if not error:
+                    struck = Fault(DEATH, process, f"sys:{name}", number)
+                yield Case(subject, [*[[] for _ in range(before)], [struck]])
 
 
 def first_level(subject: Subject, mode: str, reached: list[Reached]) -> Iterator[Case]:

@@ -6,7 +6,7 @@ of it must be what the case's line in `results.jsonl` says.
 
 from __future__ import annotations
 
-from audit import campaign_exchanges, campaign_play
+from audit import campaign_exchanges, campaign_play, campaign_struck
 from audit.campaign_exchanges import EXCHANGES
 from audit.campaign_history import HistoryPlay
 from audit.campaign_state import OTHERS, RECEIVER, SENDER, counted
@@ -51,13 +51,14 @@ class Folder:
 class Derived:
     """What follows from the files of one case."""
 
-    __slots__ = ("doubts", "listed", "play", "state", "violations")
+    __slots__ = ("doubts", "listed", "more", "play", "state", "violations")
 
-    def __init__(self, play: Play | HistoryPlay, state: State, listed: list[Listed], finished: bool) -> None:
+    def __init__(self, play: Play | HistoryPlay, state: State, listed: list[Listed], finished: bool, more: list[str]) -> None:
         self.play = play
         self.state = state
         self.listed = listed
-        self.violations = violations(play.case, state, finished)
+        self.more = more
+        self.violations = violations(play.case, state, finished) + more
         self.doubts = play.doubts
 
 
@@ -100,15 +101,29 @@ def derive(
     rounds = line["rounds"] if line is not None and doubted else play.rounds
     by_line = setting.listing == "LINES_TO"
     listed = _points(states, folder, (case, rounds), local, by_line=by_line) if setting.observed else []
+    more = _struck(states, folder, (play, rounds), listed, local)
     finished = play.settled and play.rounds >= len(case.rounds) and not state.unfinished
     if not (finished or play.rounds == play.most_rounds or play.broken or play.doubts):
         play.doubts.append(f"round {play.rounds}: nobody went on, though something was left to do")
-    found = Derived(play, state, listed, finished)
+    found = Derived(play, state, listed, finished, more)
     if not found.violations:
         for lines in state.lines.values():
             for place, sentence in lines.notes:
                 local(place, sentence)
     return found
+
+
+def _struck(
+    states: States, folder: Folder, played: tuple[Play | HistoryPlay, int], listed: list[Listed], note: Note
+) -> list[str]:
+    """Hold the system calls that a case has listed; what their strikes broke. A history strikes none."""
+    play, rounds = played
+    if isinstance(play, HistoryPlay):
+        return []
+    called = campaign_struck.listings(states, folder, (play.case, rounds), note)
+    if play.setting.observed and play.setting.recorded:
+        campaign_struck.hold_marks(called, listed, note)
+    return campaign_struck.followed(play, called, folder.path, note)
 
 
 def unread(line: dict[str, Any]) -> bool:
@@ -139,7 +154,7 @@ def _followed(found: Derived, lefts: list[State], line: dict[str, Any], note: Ca
     """The members of a line that follow from processes that could be played to their end."""
     play, told, broken = found.play, line["doubts"], found.violations
     if told and line["violations"] != broken:  # it may have been given up though nothing was left to do
-        broken = violations(play.case, found.state, False)
+        broken = violations(play.case, found.state, False) + found.more
     for doubt in [] if told else play.doubts:
         note(f"shows what the line does not doubt: {doubt}")
     idle = play.settled and play.rounds == play.most_rounds and bool(found.state.unfinished)

@@ -11,6 +11,7 @@ from audit.campaign_words import (
     CUT,
     DEATH,
     DEEPEST,
+    ERROR,
     KEEP_ALL,
     KEEP_FAILED,
     LINES,
@@ -20,6 +21,8 @@ from audit.campaign_words import (
     RANDOM,
     RELAY,
     SUBJECTS,
+    SYS,
+    SYSCALLS,
     WIRE,
     is_line,
 )
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     from audit.shapes import Shape
 
 PLAN: Shape = {
-    "mode": one_of(POINTS, WIRE, PAUSES, LINES, RANDOM),
+    "mode": one_of(POINTS, WIRE, PAUSES, LINES, SYSCALLS, RANDOM),
     "depth": Kind(f"1 to {DEEPEST}", lambda value: type(value) is int and 1 <= value <= DEEPEST),
     "budget": optional(POSITIVE), "keep": one_of(KEEP_FAILED, KEEP_ALL), "store": optional(one_of(*STORES)),
     "sources": SHA, "subjects": LIST,
@@ -59,7 +62,8 @@ LATE, IN_LEASE = "pause:", "pause-in-lease:"
 
 
 class Fault:
-    """One fault: a death or a pause of `process` at `what`, or what the relay does to connection `number`.
+    """One fault: a death or a pause of `process` at `what`, an error of a system call of it (`sys:fsync=EIO`), or what the
+    relay does to connection `number`.
 
     Who is paused is overtaken when every lease is over, or `in_lease`.
     """
@@ -77,6 +81,16 @@ class Fault:
     def setting(self) -> str:
         """`POINT#OCCURRENCE`, as the environment has it."""
         return f"{self.what}#{self.number}"
+
+    @property
+    def call(self) -> str:
+        """The system call that it strikes; empty of other faults."""
+        return self.what.removeprefix(SYS).partition("=")[0] if self.what.startswith(SYS) else ""
+
+    @property
+    def error(self) -> str:
+        """What that call ends with; empty where the process is killed in it."""
+        return self.what.partition("=")[2] if self.call else ""
 
 
 class Subject:
@@ -197,9 +211,11 @@ def _fault(text: str, subject: Subject) -> Fault | None:
         return None
     if body.startswith("wire:"):
         return Fault(CUT, RELAY, body[5:], int(number))
-    process, _, line = body.partition(":")
-    if is_line(line):
-        return Fault(DEATH, process, line, int(number))
+    struck, colon, what = body.partition(":")
+    if colon and what.startswith(SYS):
+        return Fault(ERROR if "=" in what else DEATH, struck, what, int(number)) if subject.role(struck) else None
+    if is_line(what):
+        return Fault(DEATH, struck, what, int(number))
     in_lease = body.startswith(IN_LEASE)
     kind = PAUSE if in_lease or body.startswith(LATE) else DEATH
     process, colon, point = body.removeprefix(IN_LEASE).removeprefix(LATE).rpartition(":")

@@ -7,7 +7,7 @@ doubt.
 
 from __future__ import annotations
 
-from audit.campaign_words import CUT, DEATH, LINES, PAUSE, RELAY, SPARE_ROUNDS, START_SECONDS, WIRE, is_line
+from audit.campaign_words import CUT, DEATH, LINES, PAUSE, RELAY, SPARE_ROUNDS, START_SECONDS, SYSCALLS, WIRE, is_line
 from audit.case import HALTED
 from audit.findings import show
 from audit.processes import EXIT, FAULT, PROCESS, RESOURCES
@@ -33,15 +33,19 @@ DATABASES = {"sqlite": "state/dispatch.db", "postgres": "postgresql://postgres@1
 
 
 class Setting:
-    """How the cases of a level are played: `observed`, every round with new servers, on which store, with files prepared."""
+    """How the cases of a level are played: `observed`, every round with new servers, on which store, with files prepared.
 
-    __slots__ = ("database", "listing", "observed", "prepares", "restarts")
+    Where calls are `recorded` every process lists them; the runs that are only recorded have new servers in every round.
+    """
+
+    __slots__ = ("database", "listing", "observed", "prepares", "recorded", "restarts")
 
     def __init__(self, plan: dict[str, Any], observed: bool, baseline: bool = False) -> None:
         self.observed = observed
         self.listing = "LINES_TO" if plan["mode"] == LINES else "POINTS_TO"
         self.database = DATABASES.get(plan["store"], "")
-        self.restarts = plan["depth"] > 1 and plan["mode"] != WIRE
+        self.recorded = baseline and plan["mode"] == SYSCALLS
+        self.restarts = (plan["depth"] > 1 and plan["mode"] != WIRE) or (self.recorded and not observed)
         self.prepares = not baseline and plan["store"] in (None, "sqlite")
 
 
@@ -142,8 +146,11 @@ class Play:
             if self.broken:
                 return False
         for record in armed:
-            if record["exit_code"] == HALTED:
+            struck = self.case.armed(number, record["process"])
+            if record["exit_code"] == HALTED or (struck is not None and struck.call and struck.kind == DEATH):
                 settled = self._died(record, number)
+            elif record["ended_by"] == ITSELF:
+                settled = False  # a call of it failed, and it has ended
         for fault in self.case.of(number):
             if fault.kind == DEATH and (number, fault) not in self.deaths:
                 self.doubts.append(f"round {number}: {fault.process} was armed at {fault.setting} and did not halt there")
@@ -153,9 +160,11 @@ class Play:
         record = self._take(role, number, role["process"], 0)
         if record is None:
             return False
+        fault = self.case.armed(number, role["process"])
+        if _struck_down(record, fault):
+            return self._died(record, number)
         if record["signal"] is not None or record["ended_by"] != ITSELF:
             self.doubts.append(f"round {number}: {role['process']} was ended, and did not end by itself")
-        fault = self.case.armed(number, role["process"])
         if fault is not None and fault.kind == PAUSE:
             self._overtaken(role, number, record, fault)
         if record["exit_code"] == HALTED:
@@ -184,7 +193,8 @@ class Play:
             return True
         living = self._last.get(name)
         cut = name == RELAY and (case.cuts(number - 1) or case.cuts(number))
-        wanted = self.setting.restarts or cut or case.armed(number, name) is not None
+        struck, before = case.armed(number, name), case.armed(number - 1, name)
+        wanted = self.setting.restarts or cut or struck is not None or (before is not None and bool(before.call))
         if living is not None and living["ended_by"] != ITSELF and not wanted:
             return True
         record = self._take(role, number, name, 0)
@@ -192,16 +202,18 @@ class Play:
             return False
         if record["stdout"] != "":
             self._wrong(record, f"said {show(record['stdout'])}; a server says nothing")
-        if record["exit_code"] == HALTED and record["ready"] is None:
+        if record["ready"] is None and (record["exit_code"] == HALTED or _struck_down(record, struck)):
             return self._died(record, number)
-        if record["ready"] is None and record["ended_by"] == ITSELF and record["exit_code"] is not None and self.deaths:
-            return False  # what a death left stops it
+        stopped = self.deaths or (struck is not None and struck.error)  # by what a death left, or by a call that failed
+        if record["ready"] is None and record["ended_by"] == ITSELF and record["exit_code"] is not None and stopped:
+            return False
         port = record["substitutions"].get(f"{name}.port")
         if record["ready"] != f"{READY}{port}":
             self._wrong(record, f"has the READY line {show(record['ready'])}, but its port is {show(port)}")
-        if record["exit_code"] != HALTED and (record["signal"], record["ended_by"]) != ("SIGKILL", "kill"):
+        failed = struck is not None and struck.error and record["ended_by"] == ITSELF
+        if record["exit_code"] != HALTED and (record["signal"], record["ended_by"]) != ("SIGKILL", "kill") and not failed:
             self.doubts.append(f"round {number}: {name} ended otherwise than by the harness")
-        if record["fault"] is not None:
+        if record["fault"] is not None or (struck is not None and struck.call):
             armed.append(record)
         return True
 
@@ -210,6 +222,11 @@ class Play:
         fault = self.case.armed(number, record["process"])
         if fault is None or fault.kind != DEATH:
             self.doubts.append(f"round {number}: {record['process']} ended with 23, though nothing was armed")
+            return False
+        if fault.call:
+            if (record["signal"], record["ended_by"]) != ("SIGKILL", "kill"):
+                self._wrong(record, "was to be killed in a system call, but ended otherwise")
+            self.deaths.append((number, fault))
             return False
         lines = record["stderr"].split("\n")
         witness = f"halt(23) at {fault.setting}"
@@ -243,7 +260,7 @@ class Play:
             environment[_variable(fault)] = fault.setting
         if self.setting.observed and not overtakes:
             environment[self.setting.listing] = f"points/{number}.{name}"
-        armed = {"point": fault.what, "occurrence": fault.number} if fault is not None else None
+        armed = {"point": fault.what, "occurrence": fault.number} if fault is not None and not fault.call else None
         wanted = {
             "scenario": f"explore/{self.case.name}", "process": name, "incarnation": self.count[name], "step": number,
             "command": command, "environment": environment, "fault": armed if fault and fault.kind == DEATH else None,
@@ -279,7 +296,15 @@ class Play:
 def _variable(fault: Fault) -> str:
     if fault.kind == PAUSE:
         return "PAUSE_AT"
+    if fault.call:
+        return "SYSCALL_AT"
     return "HALT_AT_LINE" if is_line(fault.what) else "HALT_AT"
+
+
+def _struck_down(record: Record, fault: Fault | None) -> bool:
+    """Whether a process was killed in a system call, as it was to be."""
+    killed = (record["signal"], record["ended_by"]) == ("SIGKILL", "kill")
+    return killed and fault is not None and bool(fault.call) and fault.kind == DEATH
 
 
 def _placeholders(text: str) -> list[str]:

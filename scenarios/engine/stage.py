@@ -62,15 +62,18 @@ class Stage:
         substitutions = {match[0][1:-1]: await self._named(match) for match in found}
         return tuple(_NAMED.sub(lambda match: substitutions[match[0][1:-1]], text) for text in program.arguments), substitutions
 
-    async def launch(self, number: int, program: Program, environment: Mapping[str, str]) -> Process:
-        """Start `program` in step `number`. Raises StepFailed if it is running already, or is armed at no known point."""
+    async def launch(
+        self, number: int, program: Program, environment: Mapping[str, str], trace: tuple[str, ...] = ()
+    ) -> Process:
+        """Start `program` in step `number`, under the strace `trace` where there is one. Raises StepFailed if it is running
+        already, or is armed at no known point."""
         if any(each.name == program.process and each.child.running for each in self.processes):
             raise StepFailed(f"{program.process} is running already; the scenario lacks a step that ends it")
         for variable in (faults.HALT_VARIABLE, faults.PAUSE_VARIABLE):
             _known(environment.get(variable))
         _known(environment.get(lines.HALT_VARIABLE), lines.parse)
         arguments, substitutions = await self.arguments(program)
-        child = await self._supervisor.start(Launch(program.module, arguments, self.directory, environment))
+        child = await self._supervisor.start(Launch(program.module, arguments, self.directory, environment, trace))
         incarnation = 1 + sum(each.name == program.process for each in self.processes)
         process = Process(self._scenario.path, program, incarnation, number, substitutions, environment, child)
         self.processes.append(process)

@@ -18,10 +18,11 @@ from outbox.errors import BadInput
 from scenarios.engine.stage import StepFailed
 from scenarios.explore import randoms, results, seeds
 from scenarios.explore.derive import Derived, derive
-from scenarios.explore.levels import FIRST, LINES, POINTS, WIRE, Deeper
+from scenarios.explore.levels import FIRST, LINES, POINTS, SYSCALLS, WIRE, Deeper
 from scenarios.explore.model import RANDOM, Case, Subject
 from scenarios.explore.player import play
 from scenarios.explore.prepare import can_prepare, prepare
+from scenarios.explore.recorded import with_calls
 from scenarios.explore.rounds import KEEP_FAILED, Room
 from scenarios.explore.spread import Spread
 from scenarios.explore.subjects import wired
@@ -112,7 +113,9 @@ class Campaign:
     async def _explore(self, subject: Subject, written: results.Results) -> None:
         base = self._directory / BASELINE / subject.name
         shutil.rmtree(base, ignore_errors=True)  # of a campaign that was interrupted
-        derived = await derive(subject, self._room, base)
+        derived = await derive(subject, replace(self._room, record=self.plan.mode == SYSCALLS), base)
+        if self.plan.mode == SYSCALLS and not derived.doubts:
+            derived = await with_calls(derived, self._room, base)
         if self._blind is not None:
             derived = replace(derived, doubts=(*derived.doubts, self._blind))
         if self.plan.budget == self._number and not derived.doubts:
@@ -120,7 +123,7 @@ class Campaign:
         self.derived.append(derived)
         if derived.doubts:
             return
-        room = self._room
+        room = replace(self._room, listings=derived.listings)
         if self.plan.mode != RANDOM and can_prepare(subject, room):
             room = replace(room, prepared=base / "prepared")
             try:

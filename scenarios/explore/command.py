@@ -23,12 +23,13 @@ from scenarios.engine.stores import Store, store
 from scenarios.engine.study import ROOT
 from scenarios.engine.supervisor import Supervisor
 from scenarios.errors import EvidenceIncomplete, Interrupted
-from scenarios.explore import archive, cluster, randoms, results, seeds, windows
+from scenarios.explore import archive, cluster, randoms, results, seeds, uncovered, windows
 from scenarios.explore.campaign import CASES, Campaign, Plan
-from scenarios.explore.levels import LINES, POINTS
+from scenarios.explore.levels import LINES, POINTS, SYSCALLS
 from scenarios.explore.model import NONE, Case, Subject, parse
 from scenarios.explore.player import play
 from scenarios.explore.progress import shown
+from scenarios.explore.recorded import can_trace, strikes_calls, with_listings
 from scenarios.explore.rounds import KEEP_ALL, Room
 from scenarios.explore.spread import How, Spread, pool
 from scenarios.explore.story import kept_line, replay_line
@@ -93,6 +94,7 @@ def choose(patterns: Sequence[str], subjects: Sequence[Subject] = SUBJECTS) -> t
 def explore(asked: Exploring, stream: TextIO) -> int:
     """Run a campaign, or go on with it. Prints what a person wants to know; returns the exit code."""
     place = store(asked.store)
+    _can_be_played(asked)
     sources = source_hashes(ROOT)
     told_plan = archive.plan_data(asked.plan, asked.store, sources)
     if not asked.resume:
@@ -104,6 +106,17 @@ def explore(asked: Exploring, stream: TextIO) -> int:
         if not asked.resume:
             begun.note(asked.out)
         return _explore(asked, place, begun, stream)
+
+
+def _can_be_played(asked: Exploring) -> None:
+    """Raises BadInput for what mode syscalls does not do, and EvidenceIncomplete where the machine does not let it."""
+    if asked.plan.mode != SYSCALLS:
+        return
+    if asked.plan.depth > 1 or asked.store != SQLITE:
+        raise BadInput(
+            f"--mode {SYSCALLS} strikes one call in each case, and of a database only SQLite's; leave --depth and --store"
+        )
+    can_trace()
 
 
 def _explore(asked: Exploring, databases: Store, begun: archive.Begun, stream: TextIO) -> int:
@@ -171,6 +184,9 @@ def _report(out: Path, campaign: Campaign, wall_seconds: float) -> int:
     if campaign.plan.mode == LINES:
         for line in windows.told(results.read(out), everything=campaign.plan.keep == KEEP_ALL):
             print(line)
+    if campaign.plan.mode == SYSCALLS:
+        for line in uncovered.told([window for each in campaign.derived for window in each.windows]):
+            print(line)
     print(f"Now let the audit judge: python audit/audit.py {out}")
     return {"PASS": 0, "FAIL": 1, "UNKNOWN": 3}[verdict]
 
@@ -196,11 +212,16 @@ def replay(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
     fresh_directory(out, CASES)
 
     async def work(supervisor: Supervisor, place: Any) -> dict[str, Any]:
-        return await _play(
-            case,
-            Room(supervisor, place, keep=KEEP_ALL, observe=True, by_line=case.by_line, restart_servers=len(case.rounds) > 1),
-            out.resolve() / "case",
+        # A process whose points are observed writes its records in halves: its calls have other numbers.
+        room = Room(
+            supervisor,
+            place,
+            keep=KEEP_ALL,
+            observe=not strikes_calls(case),
+            by_line=case.by_line,
+            restart_servers=len(case.rounds) > 1,
         )
+        return await _play(case, await with_listings(case, room, out.resolve()), out.resolve() / "case")
 
     result = staged(work, Where(out, spawn, databases, (case.subject,)))
     print(f"{kept_line(result)}\nfiles: {out / 'case'}")
@@ -216,6 +237,7 @@ def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
 
     async def work(supervisor: Supervisor, place: Any) -> dict[str, Any]:
         room = Room(supervisor, place, keep=KEEP_ALL, restart_servers=len(case.rounds) > 1)
+        room = await with_listings(case, room, out.resolve())
         smallest = await _play(case, room, out.resolve() / "0-whole")
         if smallest["verdict"] != VIOLATED:
             return smallest

@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from scenarios.explore import results
-from scenarios.explore.derive import Derived, pause_cases, point_cases, wire_cases
+from scenarios.explore.derive import Derived, call_cases, pause_cases, point_cases, wire_cases
 from scenarios.explore.model import RANDOM, Case, Death, Reached, deaths, parse
 
-POINTS, WIRE, PAUSES, LINES = "points", "wire", "pauses", "lines"
+POINTS, WIRE, PAUSES, LINES, SYSCALLS = "points", "wire", "pauses", "lines", "syscalls"
 FIRST: Mapping[str, Callable[[Derived], Iterator[Case]]] = {
     POINTS: point_cases,
     WIRE: wire_cases,
     PAUSES: pause_cases,
     LINES: point_cases,  # of the lines that the runs without faults have listed in the place of points
+    SYSCALLS: call_cases,
 }
 # The histories of mode random are no level: they come from seeds (scenarios.explore.randoms).
 MODES = (*FIRST, RANDOM)

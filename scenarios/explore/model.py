@@ -11,13 +11,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import TypeGuard
 
 from outbox import faults
 from outbox.errors import BadInput
 from scenarios import wire
 from scenarios.engine import lines
+from scenarios.explore import sysfaults
 from scenarios.explore.histories import Named
 from scenarios.explore.state import Place, State
+from scenarios.explore.sysfaults import SysFault
 from scenarios.model import Program
 
 Reader = Callable[[Place], State]
@@ -173,7 +176,13 @@ class Cut:
         return f"{self.connection}:{self.fault}"
 
 
-Fault = Death | Pause | Cut
+Fault = Death | Pause | Cut | SysFault
+Deadly = Death | SysFault
+
+
+def is_death(fault: "Fault | None") -> TypeGuard["Deadly"]:
+    """Whether it ends a process."""
+    return isinstance(fault, Death) or (isinstance(fault, SysFault) and not fault.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +217,8 @@ class Case:
     def _text(self, fault: Fault) -> str:
         if isinstance(fault, Cut):
             return f"wire:{fault.fault}#{fault.connection}"
+        if isinstance(fault, SysFault):
+            return str(fault)
         named = "" if self.subject.owner(fault.point) == fault.process else f"{fault.process}:"
         return f"{f'{fault.kind}:' if isinstance(fault, Pause) else ''}{named}{fault.setting}"
 
@@ -216,7 +227,7 @@ class Case:
         """The processes that die or are stopped."""
         return frozenset(fault.process for fault in self.faults if not isinstance(fault, Cut))
 
-    def armed(self, number: int, process: str) -> Death | Pause | None:
+    def armed(self, number: int, process: str) -> Death | Pause | SysFault | None:
         """Where `process` is to die or to be stopped in round `number` (from 1)."""
         at_points = (each for each in self._of(number) if not isinstance(each, Cut))
         return next((each for each in at_points if each.process == process), None)
@@ -225,9 +236,9 @@ class Case:
         """What the relay is to do in round `number`."""
         return tuple(each for each in self._of(number) if isinstance(each, Cut))
 
-    def deaths(self, number: int) -> tuple[Death, ...]:
+    def deaths(self, number: int) -> tuple[Deadly, ...]:
         """Who is to die in round `number`."""
-        return tuple(each for each in self._of(number) if isinstance(each, Death))
+        return tuple(each for each in self._of(number) if is_death(each))
 
     def _of(self, number: int) -> tuple[Fault, ...]:
         return self.rounds[number - 1] if 0 < number <= len(self.rounds) else ()
@@ -286,12 +297,15 @@ def _fault(text: str, subject: Subject) -> Fault:
     if (match := _AT_LINE.fullmatch(text)) is not None:
         line = lines.parse(match["setting"])
         return Death(subject.role(match["process"]).process, line.point, line.occurrence)
+    if (struck := sysfaults.read(text)) is not None:
+        subject.role(struck.process)
+        return struck
     match = _AT_POINT.fullmatch(text)
     process = match and (match["process"] or subject.owner(match["point"]))
     if match is None or process is None:
         raise BadInput(
             f"{text!r} is no fault; expected POINT#N, PROCESS:POINT#N, PROCESS:MODULE:LINE#N, pause:POINT#N or wire:FAULT#N, "
-            "as a campaign prints it"
+            "as a campaign prints it; of a system call PROCESS:sys:CALL#N or PROCESS:sys:CALL=ERROR#N"
         )
     if not subject.may_reach(process, match["point"]):
         raise BadInput(f"{process} has no point {match['point']}: that is one of {subject.owner(match['point'])}")

@@ -9,7 +9,7 @@ import asyncio
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TextIO
@@ -22,7 +22,7 @@ from scenarios.engine.stores import store
 from scenarios.engine.study import ROOT
 from scenarios.engine.supervisor import Supervisor
 from scenarios.errors import EvidenceIncomplete
-from scenarios.explore import archive, results, windows
+from scenarios.explore import archive, modes, results, windows
 from scenarios.explore.campaign import CASES, Campaign, Plan
 from scenarios.explore.command import Where, staged
 from scenarios.explore.levels import LINES, MODES
@@ -85,6 +85,7 @@ Cells = Mapping[tuple[str, str], Cell]
 def run(asked: Asked, stream: TextIO) -> int:
     """Explore, print the matrix and what is wrong with it, and write it; returns the exit code."""
     variants = asked.chosen()
+    asked = replace(asked, modes=_working(asked.modes))
     work = _systems(variants, asked.modes)
     fresh_directory(asked.out, CASES)
     origin, began = _Origin(source_hashes(ROOT), provenance(ROOT, asked.out)), time.monotonic()
@@ -111,6 +112,16 @@ def run(asked: Asked, stream: TextIO) -> int:
         f"{len(wrong)} wrong, {len(unknown)} unknown; {seconds:.1f} s, {cases / seconds:.1f} cases a second"
     )
     return code
+
+
+def _working(asked: Sequence[str]) -> list[str]:
+    """The modes that work on this machine; why another does not is told. Raises EvidenceIncomplete where none is left."""
+    missing = {mode: why for mode in asked if (why := modes.why_not(mode)) is not None}
+    if len(missing) == len(asked):
+        raise EvidenceIncomplete(f"skipped: {'; '.join(f'{mode}: {why}' for mode, why in missing.items())}")
+    for mode, why in missing.items():
+        print(f"SKIPPED {mode}: {why}")
+    return [mode for mode in asked if mode not in missing]
 
 
 class _Watch:

@@ -20,11 +20,14 @@ from scenarios.engine.processes import Process
 from scenarios.engine.stage import Bounds, Stage, StepFailed
 from scenarios.engine.stores import Store
 from scenarios.engine.supervisor import Supervisor
+from scenarios.explore.calls import Listings
 from scenarios.explore.exchanges import undone
 from scenarios.explore.launcher import Launcher
-from scenarios.explore.model import Case, Death, Reached, Role
+from scenarios.explore.model import Case, Deadly, Reached, Role, is_death
 from scenarios.explore.servers import Servers
 from scenarios.explore.state import Place, State, Unreadable, unread
+from scenarios.explore.struck import Tracing
+from scenarios.explore.sysfaults import SysFault
 from scenarios.explore.tenants import House, Houses
 from scenarios.explore.verdicts import HELD, Verdict, judge
 from scenarios.model import Counts, Scenario
@@ -44,9 +47,9 @@ DID_NOTHING = (
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A process that halted where it was armed, in which round, and what was durable then."""
+    """A process that halted where it was armed, or was killed there, in which round, and what was durable then."""
 
-    death: Death
+    death: Deadly
     round: int
     state: State
 
@@ -72,6 +75,7 @@ class Room:
     With `restart_servers` every round begins with new servers: then their points are told round by round, too. `prepared` is a
     directory as it is when all roles that run once have done their work: a case whose faults strike none of them begins there.
     `keep` says whose files stay. Where there are `houses`, receivers that are not to die in a case live in one of them.
+    `record` lists the system calls of every process; `listings` are those of a run without faults, which say where to strike.
     """
 
     supervisor: Supervisor
@@ -83,6 +87,8 @@ class Room:
     prepared: Path | None = None
     keep: str = KEEP_FAILED
     houses: Houses | None = None
+    record: bool = False
+    listings: Listings | None = None
 
 
 class Play:
@@ -92,7 +98,8 @@ class Play:
         self._case, self._subject, self._directory, self._room = case, case.subject, directory, room
         scenario = Scenario("explore", str(case), "", "", (), Counts(0, 0, 0, 0))
         self._stage = Stage(scenario, room.supervisor, directory, room.bounds, room.store)
-        self._launcher = Launcher(case, self._stage, observe=room.observe, by_line=room.by_line)
+        self._tracing = Tracing(case, self._stage, record=room.record, listings=room.listings)
+        self._launcher = Launcher(case, self._stage, observe=room.observe, tracing=self._tracing, by_line=room.by_line)
         self._played = Played(case, processes=self._stage.processes)
         self._doubts: list[str] = []
         self._done: set[str] = set()
@@ -102,7 +109,7 @@ class Play:
     async def run(self) -> Played:
         """Play all rounds, end what lives, judge. Raises HarnessBug and OSError."""
         self._prepare()
-        if self._room.houses is None or self._room.observe or self._room.restart_servers:
+        if self._room.houses is None or self._room.observe or self._room.restart_servers or self._room.record:
             return await self._whole(None)
         async with self._room.houses.lent() as house:
             return await self._whole(house)
@@ -116,9 +123,14 @@ class Play:
             with self._doubting():
                 await servers.close()
                 await self._end_all()
+            await self._tracing.close()
+            self._tracing.finish(self._stage.processes)
+            self._doubts += self._tracing.doubts
             with self._doubting():
                 self._played.state = state = await self._state()
-                self._played.verdict = judge(self._case, state, finished=finished, doubts=self._doubts)
+                self._played.verdict = judge(
+                    self._case, state, finished=finished, doubts=self._doubts, refused=self._tracing.violations
+                )
             if self._played.state is None:
                 self._played.state, self._played.verdict = unread(), Verdict(doubts=tuple(self._doubts))
             await self._keep()
@@ -206,7 +218,7 @@ class Play:
         if process.pause_at is not None:
             await self._overtake(role, process)
         ending = await self._stage.ended(process, self._stage.bounds.run_seconds)
-        if ending.exit_code == faults.HALT_EXIT_CODE:
+        if ending.exit_code == faults.HALT_EXIT_CODE or (ending.signal and self._struck_down(process)):
             return await self._died(process)
         done = ending.exit_code in role.done
         if done and role.once:
@@ -235,17 +247,26 @@ class Play:
     async def _died(self, process: Process) -> bool:
         """Note what a process that halted left. False: its work is not done."""
         armed = self._case.armed(self._round, process.name)
-        if isinstance(armed, Death):
+        if isinstance(armed, SysFault) and armed.error:
+            return False  # a server that ended because a call of its failed
+        if is_death(armed):
+            if self._struck_down(process):
+                process.ended_by = "kill"
             self._played.left.append(Left(armed, self._round, await self._state()))
         else:
             self._doubts.append(f"round {self._round}: {process} ended with 23, the injected halt, though nothing was armed")
         return False
 
+    def _struck_down(self, process: Process) -> bool:
+        """Whether the process was to be killed in a system call."""
+        armed = self._case.armed(self._round, process.name)
+        return isinstance(armed, SysFault) and not armed.error
+
     async def _did_not_serve(self, server: Process) -> bool:
         """A server that ends in place of serving has died where it was to, or what an earlier death left stops it: then nothing
         is settled. Without a death it is a doubt."""
         ending = server.child.ended.result()
-        if ending.exit_code == faults.HALT_EXIT_CODE:
+        if ending.exit_code == faults.HALT_EXIT_CODE or isinstance(self._case.armed(self._round, server.name), SysFault):
             return await self._died(server)
         if not self._played.left:
             raise StepFailed(f"{server}: expected its READY line, but it ended with {ending}{server.last_words()}")

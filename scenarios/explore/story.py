@@ -41,6 +41,11 @@ def _others(result: Mapping[str, Any]) -> Iterator[str]:
                 was, went = ("was to be", "was to go") if doubted else ("was", "went")
                 other = "another one within its lease" if kind == PAUSE_IN_LEASE else "another one"
                 yield f"whoever reached {what} in round {number} {was} stopped there, overtaken by {other}, and {went} on"
+            elif what.startswith("sys:") and "=" in what:
+                call, _, error = what.removeprefix("sys:").partition("=")
+                error, _, occurrence = error.partition("#")
+                ended = "cut short" if error == "SHORT" else f"made to fail with {error}"
+                yield f"{call}#{occurrence} of {kind} {'was to be' if doubted else 'was'} {ended} in round {number}"
             elif kind == "wire":
                 did = "was to do" if doubted or number in died else "did"
                 yield f"the relay {did} {what.replace('#', ' to connection ')} in round {number}"

@@ -26,7 +26,7 @@ from outbox.journal import Record
 from outbox.policies import Policy
 from outbox.transport import Limits
 from outbox.workflow import RECEIPTS, Workflow, intentions
-from scenarios.oracle.flows import EarlyReceipt, GluedLine, SplitLine, TornTail
+from scenarios.oracle.flows import EarlyReceipt, GluedLine, SplitLine, SyncIgnored, SyncRetried, TornTail, Untold, WritesOnce
 from scenarios.oracle.names import ReplacedName, RewrittenName
 from scenarios.oracle.wires import (
     AnyStatus,
@@ -80,6 +80,10 @@ SENDERS: Mapping[str, Sender] = {
     "split-line": Sender(flow=SplitLine),
     "replaced-name": Sender(flow=ReplacedName),
     "rewritten-name": Sender(flow=RewrittenName),
+    "sync-error-ignored": Sender(flow=SyncIgnored),
+    "sync-retried": Sender(flow=SyncRetried),
+    "short-write-ignored": Sender(flow=WritesOnce),
+    "refusal-untold": Sender(flow=Untold),
     "hidden-resend": Sender(wire=HiddenResend),
     "key-of-its-own": Sender(wire=KeyOfItsOwn),
     "any-status": Sender(wire=AnyStatus),

@@ -1,9 +1,9 @@
 """The mistakes of senders that keep journals. Data; what each is, and what is right instead, stands beside its code."""
 
-from scenarios.explore.verdicts import DUPLICATE, LOST, PHANTOM, STUCK
+from scenarios.explore.verdicts import DUPLICATE, LOST, PHANTOM, STUCK, UNDECLARED
 from scenarios.oracle import dispatchers
 from scenarios.oracle.parts import UNKEYED, bad_sender, journal, policy
-from scenarios.oracle.variant import BOTH, LINES, PAUSES, POINTS, WIRE, Variant
+from scenarios.oracle.variant import BOTH, LINES, PAUSES, POINTS, SYSCALLS, WIRE, Variant
 
 PROGRAMS = (dispatchers,)  # imported for its declarations
 # More of them than there are rounds, so that no attempt has the first one's order again.
@@ -119,5 +119,33 @@ SENDERS = (
         (DUPLICATE,),
         "what has no receipt is looked up before the lock is taken",
         "F09",
+    ),
+    Variant(
+        journal("sync-error-ignored", bad_sender("sync-error-ignored")),
+        SENDER,
+        (SYSCALLS,),
+        (LOST,),
+        "an error of fsync is ignored",
+    ),
+    Variant(
+        journal("sync-retried", bad_sender("sync-retried")),
+        SENDER,
+        (SYSCALLS,),
+        (LOST,),
+        "an fsync that failed is made again and believed",
+    ),
+    Variant(
+        journal("short-write-ignored", bad_sender("short-write-ignored")),
+        SENDER,
+        (SYSCALLS,),
+        (LOST, PHANTOM),
+        "what was written short is taken for whole",
+    ),
+    Variant(
+        journal("refusal-untold", bad_sender("refusal-untold")),
+        SENDER,
+        (SYSCALLS,),
+        (UNDECLARED,),
+        "an error of the machine ends in a traceback",
     ),
 )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from scenarios.explore.model import Subject
 
-POINTS, WIRE, PAUSES, LINES = "points", "wire", "pauses", "lines"
+POINTS, WIRE, PAUSES, LINES, SYSCALLS = "points", "wire", "pauses", "lines", "syscalls"
 BOTH = (POINTS, WIRE)
 
 
