@@ -81,7 +81,7 @@ def list_scenarios(arguments: argparse.Namespace) -> int:
 
 
 def list_points(arguments: argparse.Namespace) -> int:
-    """Print the declared fault points and the scenarios that fire them, and which modes of exploring work on this machine."""
+    """Print the declared fault points, the scenarios that fire them, and which modes of exploring work on this machine."""
     from scenarios.explore import modes  # noqa: PLC0415 - only here
 
     fired: dict[str, list[str]] = {}
@@ -96,6 +96,7 @@ def list_points(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(points, indent=1))
         return 0
+
     for point in points:
         used = f"  [{', '.join(point['scenarios'])}]" if point["scenarios"] else ""
         print(f"{point['point']:<28} {point['meaning']}{used}")
@@ -239,7 +240,7 @@ def subcommand_parser() -> argparse.ArgumentParser:
     )
     command.add_argument(
         "--mode",
-        choices=("points", "wire", "pauses", "lines", "syscalls", "random"),
+        choices=("points", "wire", "pauses", "lines", "syscalls", "power", "random"),
         help="where the faults strike (default: points)",
     )
     command.add_argument(

@@ -19,15 +19,28 @@ from audit import (
     campaign_kept,
     campaign_lines,
     campaign_plan,
+    campaign_power,
     campaign_random,
     campaign_struck,
     inventory,
 )
 from audit.archive import Report, document
 from audit.campaign_kept import Folder
+from audit.campaign_plan import Case, Fault
 from audit.campaign_play import Setting
 from audit.campaign_state import States
-from audit.campaign_words import HELD, HISTORIES, KEEP_ALL, RANDOM, SUBJECTS, SYSCALLS, VIOLATED, declared
+from audit.campaign_words import (
+    HELD,
+    HISTORIES,
+    KEEP_ALL,
+    POWER,
+    POWER_CUT,
+    RANDOM,
+    SUBJECTS,
+    SYSCALLS,
+    VIOLATED,
+    declared,
+)
 from audit.campaign_words import UNKNOWN as IN_DOUBT
 from audit.files import Tree, Unreadable
 from audit.findings import FAIL, PASS, UNKNOWN, Findings, show
@@ -41,7 +54,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from audit.campaign_calls import Call
-    from audit.campaign_plan import Case, Subject
+    from audit.campaign_plan import Subject
     from audit.findings import Note
     from audit.inventory import Checkout
     from audit.shapes import Shape
@@ -55,6 +68,7 @@ SHAPE: Shape = {
     "sources": map_of(SHA), "files": map_of(OBJECT),
 }  # fmt: skip
 DERIVED: Shape = {"subject": NAME, "points": list_of(OBJECT), "digest": SHA, "doubts": list_of(NAME)}
+RECORDED: Shape = {"calls": COUNT, "images": COUNT, "judged": COUNT}
 TOTALS: Shape = {
     "cases": COUNT, "held": COUNT, "violated": COUNT, "unknown": COUNT, "pruned": COUNT, "processes": COUNT,
     "fired": list_of(NAME),
@@ -160,14 +174,19 @@ class Campaign:
         """Hold the cases of a subject; False where their list is another than the one that was derived."""
         if self.plan["mode"] == RANDOM:
             return self._histories(subject)
-        cases = campaign_derive.first_level(subject, self.plan["mode"], reached)
+        cases, images = campaign_derive.first_level(subject, self.plan["mode"], reached), None
         if self.plan["mode"] == SYSCALLS:
             cases = campaign_derive.of_calls(subject, self._called)
+        if self.plan["mode"] == POWER:
+            images = self._images(subject)
+            if images is None:
+                return False
+            cases = iter([Case(subject, [[Fault(POWER_CUT, "", str(call), number)]]) for call, number in images.judged])
         deeper = campaign_derive.Deeper(subject, self.plan["mode"], reached)
         if self.totals["cases"] == self.plan["budget"]:
             self.doubted.append(f"{subject.name}: the budget was spent before it")
         for depth in range(1, self.plan["depth"] + 1):
-            first, setting = self.totals["cases"], Setting(self.plan, depth < self.plan["depth"])
+            first, setting = self.totals["cases"], Setting(self.plan, depth < self.plan["depth"], images=images)
             for case in cases:
                 if self.totals["cases"] == self.plan["budget"]:
                     break
@@ -207,6 +226,22 @@ class Campaign:
                 self.violated.setdefault(subject.name, []).append((name, line))
             self._held(line, case, setting)
         return True
+
+    def _images(self, subject: Subject) -> campaign_power.Recorded | None:
+        """The recording of a subject, held against what the manifest tells of it."""
+        base = f"baseline/{subject.name}"
+        self.expected |= {f"{base}/{campaign_power.CALLS}", f"{base}/{campaign_power.VIEWS}"}
+        note = self.findings.about(base)
+        recorded = campaign_power.read(self.tree, subject, f"{base}/run-1/", note)
+        if recorded is None:
+            return None
+        told = next(each for each in self.manifest["derived"] if each["subject"] == subject.name).get("recorded")
+        counts = {"calls": len(recorded.events), "images": recorded.images, "judged": len(recorded.judged)}
+        if told != counts:
+            self.findings.add(
+                MANIFEST, f"derived {show(subject.name)}.recorded", f"is {show(told)}, but it gives {show(counts)}"
+            )
+        return recorded
 
     def _case(self, case: Case, setting: Setting) -> bool:
         number = self.totals["cases"]
@@ -307,7 +342,11 @@ def audit_campaign(path: str, checkout: Checkout, keep: bool = False) -> Report:
 def _shaped(manifest: dict[str, Any], note: Note) -> bool:
     if not holds(manifest, SHAPE, note, ""):
         return False
-    good = [holds(each, DERIVED, note, f"derived[{at}]") for at, each in enumerate(manifest["derived"])]
+    good = []
+    for at, each in enumerate(manifest["derived"]):
+        recorded = {"recorded": OBJECT} if type(each) is dict and "recorded" in each else {}
+        good.append(holds(each, {**DERIVED, **recorded}, note, f"derived[{at}]"))
+        good.append(not recorded or holds(each["recorded"], RECORDED, note, f"derived[{at}].recorded"))
     if all(good):
         good = [
             campaign_lines.counted(points, note, f"derived[{at}].points")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 JOURNALS = (*SENDER, *RECEIVER, *OTHERS)
 LOCK, END, PROCESSES = "outbox/dispatcher.lock", "exports/end.json", "processes.json"
 POINTS = {point: point for point in declared()}
+UNREADABLE = "when the power was back this could not be read"
 UNREAD = "what is durable cannot be read"
 
 
@@ -51,14 +52,16 @@ class Folder:
 class Derived:
     """What follows from the files of one case."""
 
-    __slots__ = ("doubts", "listed", "more", "play", "state", "violations")
+    __slots__ = ("before", "doubts", "listed", "more", "play", "state", "violations")
 
-    def __init__(self, play: Play | HistoryPlay, state: State, listed: list[Listed], finished: bool, more: list[str]) -> None:
+    def __init__(
+        self, play: Play | HistoryPlay, state: State, listed: list[Listed], finished: bool, beside: tuple[list[str], list[str]]
+    ) -> None:
+        self.before, self.more = beside
         self.play = play
         self.state = state
         self.listed = listed
-        self.more = more
-        self.violations = violations(play.case, state, finished) + more
+        self.violations = [*self.before, *violations(play.case, state, finished), *self.more]
         self.doubts = play.doubts
 
 
@@ -105,7 +108,8 @@ def derive(
     finished = play.settled and play.rounds >= len(case.rounds) and not state.unfinished
     if not (finished or play.rounds == play.most_rounds or play.broken or play.doubts):
         play.doubts.append(f"round {play.rounds}: nobody went on, though something was left to do")
-    found = Derived(play, state, listed, finished, more)
+    before = _image(states, folder, (case, setting), line, local) if line is not None else []
+    found = Derived(play, state, listed, finished, (before, more))
     if not found.violations:
         for lines in state.lines.values():
             for place, sentence in lines.notes:
@@ -154,7 +158,7 @@ def _followed(found: Derived, lefts: list[State], line: dict[str, Any], note: Ca
     """The members of a line that follow from processes that could be played to their end."""
     play, told, broken = found.play, line["doubts"], found.violations
     if told and line["violations"] != broken:  # it may have been given up though nothing was left to do
-        broken = violations(play.case, found.state, False) + found.more
+        broken = [*found.before, *violations(play.case, found.state, False), *found.more]
     for doubt in [] if told else play.doubts:
         note(f"shows what the line does not doubt: {doubt}")
     idle = play.settled and play.rounds == play.most_rounds and bool(found.state.unfinished)
@@ -174,6 +178,33 @@ def _followed(found: Derived, lefts: list[State], line: dict[str, Any], note: Ca
             for (number, fault), left in zip(play.deaths, lefts, strict=False)
         ],
     }  # fmt: skip
+
+
+def _image(states: States, folder: Folder, played: tuple[Case, Setting], line: dict[str, Any], note: Note) -> list[str]:
+    """Hold what a loss of power left against the recording; what is wrong with that."""
+    case, setting = played
+    power, recorded = case.power, setting.images
+    if power is None or recorded is None or "image" not in line:
+        return []
+    names = [name.removeprefix("image/") for name in folder.names if name.startswith("image/")]
+    tables = "image/tables.json"
+    folder.expected |= {f"image/{name}" for name in names if name in JOURNALS}
+    if case.subject.database or not [name for name in names if name in JOURNALS]:
+        folder.expected.add(tables)
+    image = recorded.image(int(power.what), power.number)
+    for name in (*SENDER, *RECEIVER):
+        kept = states.tree.read(f"{folder.path}image/{name}") if name in names else None
+        if kept != image.get(name):
+            note(f"image/{name}", "is not what the recorded calls leave there")
+    path = folder.path + tables if case.subject.database and tables in folder.names else None
+    told = line["image"]
+    if any(UNREADABLE in each for each in line["violations"]):
+        return [each for each in line["violations"] if UNREADABLE in each]
+    state = states.read(f"{folder.path}image/", names, case.subject, path, note)
+    for member, value in (("left", state.told), ("digest", state.digest)):
+        if told[member] != value:
+            note(f"image/ {member}", f"gives {show(value)}, but results.jsonl has {show(told[member])}")
+    return recorded.broken(int(power.what), state)
 
 
 def hold_reached(told: list[Reached], found: Derived, note: Callable[[str], None]) -> None:

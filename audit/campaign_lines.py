@@ -31,6 +31,7 @@ LINE: Shape = {
 }  # fmt: skip
 OBSERVED: Shape = {"reached": list_of(OBJECT)}
 TOLD: Shape = {"history": OBJECT}
+IMAGE: Shape = {"left": TEXT, "digest": SHA}
 DIED: Shape = {"process": NAME, "point": NAME, "occurrence": POSITIVE, "round": POSITIVE, "left": TEXT, "digest": SHA}
 COUNTS: Shape = dict.fromkeys(("effects", "receipts", "history", "arrivals"), COUNT)
 
@@ -44,9 +45,11 @@ def read(data: bytes, complete: bool, more: Shape, note: Note, place: str) -> di
     except Malformed as problem:
         note(place, f"the line is no result: {problem}")
         return None
-    good = [holds(line, {**LINE, **more}, note, f"{place} ")]
+    image: Shape = {"image": OBJECT} if type(line) is dict and "image" in line else {}
+    good = [holds(line, {**LINE, **more, **image}, note, f"{place} ")]
     if good[0]:
         good += [holds(each, DIED, note, f"{place} deaths[{at}]") for at, each in enumerate(line["deaths"])]
+        good.append("image" not in line or holds(line["image"], IMAGE, note, f"{place} image"))
         good.append(holds(line["counts"], COUNTS, note, f"{place} counts"))
         good += [counted(each, note, f"{place} reached[{at}]") for at, each in enumerate(line.get("reached", []))]
     if not all(good):
@@ -79,8 +82,11 @@ def hold(line: dict[str, Any], case: Case, note: Note, place: str) -> None:
     bound = len(case.rounds) + SPARE_ROUNDS
     if line["rounds"] > bound or (not line["doubts"] and line["rounds"] < len(case.rounds)):
         note(f"{place} rounds", f"are {line['rounds']}, but there are at least {len(case.rounds)} and at most {bound}")
-    if line["processes"] < line["rounds"] and not line["doubts"] and case.history is None:
-        note(f"{place} processes", f"are {line['processes']}, fewer than the {line['rounds']} rounds")
+    if ("image" in line) != (case.power is not None):
+        note(f"{place} image", "is told of where the power is cut, and nowhere else")
+    played = line["rounds"] - (case.power is not None)
+    if line["processes"] < played and not line["doubts"] and case.history is None:
+        note(f"{place} processes", f"are {line['processes']}, fewer than the {played} rounds that were played")
     if "reached" in line and len(line["reached"]) != line["rounds"] and not line["doubts"]:
         note(f"{place} reached", f"tells of {len(line['reached'])} rounds, but there were {line['rounds']}")
     if line["verdict"] == HELD:
@@ -125,7 +131,7 @@ def _allowed(line: dict[str, Any], case: Case, note: Note, place: str) -> None:
         note(f"{place} counts.history", f"are {counts['history']}, fewer than the {promised} operations of a case that held")
     if case.subject.data["unfinished"] is None and case.subject.known and counts["history"] > promised:
         note(f"{place} counts.history", f"are {counts['history']}, more than one of each of the {promised} operations")
-    if counts["arrivals"] < counts["effects"]:
+    if counts["arrivals"] < counts["effects"] and case.power is None:  # arrivals are not synced, effects are
         note(f"{place} counts.arrivals", f"are {counts['arrivals']}, fewer than the {counts['effects']} effects")
     # A program sends an operation once in each run of it, and who overtakes another is one run more.
     runs = (

@@ -18,6 +18,8 @@ from audit.campaign_words import (
     PAUSE,
     PAUSES,
     POINTS,
+    POWER,
+    POWER_CUT,
     RANDOM,
     RELAY,
     SUBJECTS,
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from audit.shapes import Shape
 
 PLAN: Shape = {
-    "mode": one_of(POINTS, WIRE, PAUSES, LINES, SYSCALLS, RANDOM),
+    "mode": one_of(POINTS, WIRE, PAUSES, LINES, SYSCALLS, POWER, RANDOM),
     "depth": Kind(f"1 to {DEEPEST}", lambda value: type(value) is int and 1 <= value <= DEEPEST),
     "budget": optional(POSITIVE), "keep": one_of(KEEP_FAILED, KEEP_ALL), "store": optional(one_of(*STORES)),
     "sources": SHA, "subjects": LIST,
@@ -63,7 +65,8 @@ LATE, IN_LEASE = "pause:", "pause-in-lease:"
 
 class Fault:
     """One fault: a death or a pause of `process` at `what`, an error of a system call of it (`sys:fsync=EIO`), or what the
-    relay does to connection `number`.
+    relay does to connection `number`, or what is on the disks (image `number`) when the power was cut after call `what` of the
+    recorded run.
 
     Who is paused is overtaken when every lease is over, or `in_lease`.
     """
@@ -152,6 +155,8 @@ class Case:
     def _text(self, fault: Fault) -> str:
         if fault.kind == CUT:
             return f"wire:{fault.what}#{fault.number}"
+        if fault.kind == POWER_CUT:
+            return f"power:{fault.what}.{fault.number}"
         named = "" if self.subject.owner(fault.what) == fault.process else f"{fault.process}:"
         stopped = (IN_LEASE if fault.in_lease else LATE) if fault.kind == PAUSE else ""
         return f"{stopped}{named}{fault.setting}"
@@ -162,7 +167,7 @@ class Case:
 
     def armed(self, number: int, process: str) -> Fault | None:
         """Where a process is to die or to be stopped in a round."""
-        return next((each for each in self.of(number) if each.kind != CUT and each.process == process), None)
+        return next((each for each in self.of(number) if each.kind not in (CUT, POWER_CUT) and each.process == process), None)
 
     def of(self, number: int) -> list[Fault]:
         """The faults of one round, counted from 1."""
@@ -175,7 +180,12 @@ class Case:
     @property
     def struck(self) -> set[str]:
         """The processes that die or are stopped."""
-        return {fault.process for _, fault in self.faults() if fault.kind != CUT}
+        return {fault.process for _, fault in self.faults() if fault.kind not in (CUT, POWER_CUT)}
+
+    @property
+    def power(self) -> Fault | None:
+        """The loss of power that it begins with, where it does."""
+        return next((fault for _, fault in self.faults(POWER_CUT)), None)
 
     @property
     def copies(self) -> int:

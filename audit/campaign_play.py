@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from audit.campaign_plan import Case, Fault
+    from audit.campaign_power import Recorded
     from audit.files import Tree
     from audit.findings import Note
     from audit.shapes import Shape
@@ -36,13 +37,15 @@ class Setting:
     """How the cases of a level are played: `observed`, every round with new servers, on which store, with files prepared.
 
     Where calls are `recorded` every process lists them; the runs that are only recorded have new servers in every round.
+    `images` are what a loss of power may leave.
     """
 
-    __slots__ = ("database", "listing", "observed", "prepares", "recorded", "restarts")
+    __slots__ = ("database", "images", "listing", "observed", "prepares", "recorded", "restarts")
 
-    def __init__(self, plan: dict[str, Any], observed: bool, baseline: bool = False) -> None:
+    def __init__(self, plan: dict[str, Any], observed: bool, baseline: bool = False, images: Recorded | None = None) -> None:
         self.observed = observed
         self.listing = "LINES_TO" if plan["mode"] == LINES else "POINTS_TO"
+        self.images = images
         self.database = DATABASES.get(plan["store"], "")
         self.recorded = baseline and plan["mode"] == SYSCALLS
         self.restarts = (plan["depth"] > 1 and plan["mode"] != WIRE) or (self.recorded and not observed)
@@ -104,10 +107,14 @@ class Play:
         self._last: dict[str, Record] = {}
         once = {role["process"] for role in case.subject.roles if role["once"]}
         self._done = set(once) if setting.prepares and not once & case.struck else set()
+        self._first = 1
+        if case.power is not None and setting.images is not None:
+            # The round in which the power was lost was recorded, and is not played.
+            self._first, self._done = 2, setting.images.done(int(case.power.what))
 
     def run(self) -> Play:
         """Play all rounds that the records have."""
-        for number in range(1, len(self.case.rounds) + SPARE_ROUNDS + 1):
+        for number in range(self._first, len(self.case.rounds) + SPARE_ROUNDS + 1):
             if self._at == len(self.records) or self.broken:
                 break
             self.rounds = number

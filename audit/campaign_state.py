@@ -17,6 +17,7 @@ from audit.strict_json import Malformed, encode, laid_out, parse, parse_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from audit.campaign_plan import Subject
@@ -54,7 +55,8 @@ class State:
     """One look at what was durable: counts by operation, what is left to do, its digest, and all of it in words."""
 
     __slots__ = (
-        "arrivals", "attempts", "damaged", "digest", "effects", "ended", "history", "lines", "receipts", "repeated", "told",
+        "arrivals", "attempts", "damaged", "digest", "effects", "ended", "history", "intended", "lines", "receipts",
+        "repeated", "told",
         "uncaused", "unfinished",
     )  # fmt: skip
 
@@ -66,6 +68,7 @@ class State:
         self.ended: dict[str, str] = {}
         self.uncaused: list[str] = []
         self.repeated: list[str] = []
+        self.intended: list[str] = []
         self.unfinished: list[str] = []
         self.damaged: list[str] = []
         self.digest = ""
@@ -141,6 +144,17 @@ class States:
         return document_tables(document, path, note)
 
 
+def of_bytes(contents: Mapping[str, bytes | None], subject: Subject) -> State:
+    """What the journals among some files hold. Of a database nothing is known here."""
+    state = State()
+    state.lines = files = {name: _read(name, contents.get(name) or b"") for name in (*SENDER, *RECEIVER)}
+    if subject.database:
+        of_tables(state, {}, files, subject.data["unfinished"])
+    else:
+        _of_journals(state, files)
+    return state
+
+
 def document_tables(document: dict[str, Any], path: str, note: Note) -> dict[str, Any]:
     """The tables of an export, every row in its shape; a state before the first enqueue has none of them."""
     head = {name: document.get(name) for name in ("format", "format_version")}
@@ -183,7 +197,7 @@ def _hash(contents: dict[str, bytes]) -> str:
 
 def _of_journals(state: State, files: dict[str, Lines]) -> None:
     intentions, attempts, receipts, history, effects, arrivals = files.values()
-    intended = [each["id"] for each in intentions.of("intention")]
+    intended = state.intended = [each["id"] for each in intentions.of("intention")]
     have = [each["id"] for each in receipts.of("receipt")]
     done = [each["id"] for each in history.of("history")]
     state.receipts, state.history = counted(have), counted(done)
@@ -213,6 +227,7 @@ def of_tables(state: State, tables: dict[str, Any], files: dict[str, Lines], unf
     """Fill a state in from a database's tables and the receiver's journals."""
     rows, moves = tables.get(OUTBOX, []), tables.get(MOVES, [])
     receiver = [files[name] for name in RECEIVER]
+    state.intended = [row["id"] for row in rows]
     asking = {row["id"] for row in rows if row["ack_required"]}
     asking |= {move["entity_id"] for move in moves if move["status"] == PENDING and move["reason_code"] == TRANSPORT_OK}
     # A success is no receipt yet where an acknowledgement is waited for.

@@ -7,8 +7,8 @@ verdict is UNKNOWN.
 
 from __future__ import annotations
 
-DEATH, PAUSE, CUT, ERROR = "death", "pause", "cut", "error"
-POINTS, WIRE, PAUSES, LINES, SYSCALLS, RANDOM = "points", "wire", "pauses", "lines", "syscalls", "random"
+DEATH, PAUSE, CUT, ERROR, POWER_CUT = "death", "pause", "cut", "error", "power cut"
+POINTS, WIRE, PAUSES, LINES, SYSCALLS, POWER, RANDOM = "points", "wire", "pauses", "lines", "syscalls", "power", "random"
 # Histories of each subject, where the budget says nothing; and those of a subject that are shrunk.
 HISTORIES, MOST_SHRUNK = 100, 3
 KEEP_FAILED, KEEP_ALL = "failed", "all"

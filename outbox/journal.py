@@ -82,7 +82,7 @@ class JournalSpec:
                 # Whoever wrote the records may have died before syncing them, and the caller acts on what it reads.
                 if self.synced:
                     os.fsync(file.fileno())
-                for record, _offset, _length in Scan(self.name, self.types, path, file):
+                for record, _offset, _length in Scan(self.name, self.types, path, file, synced=self.synced):
                     yield record
         except FileNotFoundError:
             return
@@ -93,7 +93,8 @@ class JournalSpec:
 def declare(name: str, *types: str, synced: bool = True, under_study: bool = True) -> JournalSpec:
     """Declare a journal and the fault points of its writes. Instruments (`under_study=False`) have no points.
 
-    `synced=False` is for logs that only observe: they survive the death of the process, not the loss of power.
+    `synced=False` is for logs that only observe: they survive the death of the process. Of what the loss of power leaves of
+    them the records before the first gap are kept.
     """
     if not under_study:
         return JournalSpec(name, dict.fromkeys(types, faults.NO_POINTS), faults.NO_POINTS, faults.NO_POINTS, synced)
@@ -246,7 +247,7 @@ class Journal:
     def _load(self) -> None:
         """Check every record, index it, and leave the file ending with a complete line."""
         with open(os.dup(self._descriptor), "rb") as file:  # noqa: PTH123 - an open descriptor, not a path
-            scan = Scan(self.spec.name, self.spec.types, self.path, file)
+            scan = Scan(self.spec.name, self.spec.types, self.path, file, synced=self.spec.synced)
             for record, offset, length in scan:
                 if self._index.get(record.type, record.id) is not None:
                     raise DamagedJournal(f"{self.path}, line {record.sequence}: {record.type} {record.id!r} stands there twice")

@@ -8,13 +8,19 @@ from outbox.errors import DamagedJournal
 from outbox.record import MAX_LINE_BYTES, BadRecord, Record, decode_bound, genesis, is_torn_beginning
 
 _BLOCK_BYTES = 1 << 20
+_SECTOR_BYTES = 512
 
 
 class Scan:
-    """One pass over a journal's lines; afterwards `tail_bytes` and `lacks_newline` tell what stands behind the last record."""
+    """One pass over a journal's lines; afterwards `tail_bytes` and `lacks_newline` tell what stands behind the last record.
 
-    def __init__(self, name: str, types: Collection[str], path: Path, file: BinaryIO) -> None:
+    A journal that is not `synced` may have gaps where the power failed: zero bytes, which no record has, in place of what was
+    written before something that is there. It ends before the first of them.
+    """
+
+    def __init__(self, name: str, types: Collection[str], path: Path, file: BinaryIO, *, synced: bool = True) -> None:
         self._name, self._types, self._path, self._file = name, types, path, file
+        self._may_have_gaps = not synced
         self.tail_bytes = 0
         self.lacks_newline = False
 
@@ -30,7 +36,8 @@ class Scan:
             try:
                 record = self._decode(text, previous, sequence)
             except BadRecord as reason:
-                if not complete and self._is_torn_tail(text, previous, sequence):
+                gap = self._may_have_gaps and b"\0" in text
+                if gap or (not complete and self._is_torn_tail(text, offset, previous, sequence)):
                     self.tail_bytes = len(text)
                     return
                 raise DamagedJournal(
@@ -41,11 +48,27 @@ class Scan:
             yield record, offset, len(text)
             offset, previous, sequence = offset + len(line), record.sha256, sequence + 1
 
-    def _is_torn_tail(self, text: bytes, previous: str, sequence: int) -> bool:
+    def _is_torn_tail(self, text: bytes, offset: int, previous: str, sequence: int) -> bool:
         """Whether `text`, to which the file's last line has been read or which is as much as was read of it, may be cut."""
         if not text.strip(b"\0"):  # a file that grew before its data came; there may be more of it than of any record
             return all(not block.strip(b"\0") for block in iter(lambda: self._file.read(_BLOCK_BYTES), b""))
-        return len(text) <= MAX_LINE_BYTES and is_torn_beginning(text, previous, sequence)
+        if len(text) > MAX_LINE_BYTES:
+            return False
+        # The size of a write may be there before the rest of its bytes is.
+        begun = text.rstrip(b"\0")
+        if is_torn_beginning(begun, previous, sequence):
+            return True
+        # Of a whole record only the newline is missing: its sector never came.
+        return (
+            text == begun + b"\0" and (offset + len(begun)) % _SECTOR_BYTES == 0 and self._is_record(begun, previous, sequence)
+        )
+
+    def _is_record(self, text: bytes, previous: str, sequence: int) -> bool:
+        try:
+            self._decode(text, previous, sequence)
+        except BadRecord:
+            return False
+        return True
 
     def _decode(self, text: bytes, previous: str, sequence: int) -> Record:
         if len(text) > MAX_LINE_BYTES:

@@ -118,17 +118,29 @@ class Child:
 class Supervisor:
     """Owns the spawner and through it all children. Use as `async with Supervisor(root, "fork") as supervisor`."""
 
-    def __init__(self, root: Path, spawn: str, preloaded: Sequence[str] = PRELOADED) -> None:
-        self._root, self._spawn, self._preloaded = root, spawn, preloaded
+    def __init__(self, root: Path, spawn: str, preloaded: Sequence[str] = PRELOADED, under: Sequence[str] = ()) -> None:
+        self._root, self._spawn, self._preloaded, self._under = root, spawn, preloaded, under
         self._numbers = itertools.count(1)
         self._children: dict[int, Child] = {}
         self._outputs: weakref.WeakSet[Output] = weakref.WeakSet()
         self._buffer = b""
         self._closing = False
 
+    def another(self, under: Sequence[str]) -> "Supervisor":
+        """One of the same kind, whose spawner is run under another program: a tracer."""
+        return Supervisor(self._root, self._spawn, self._preloaded, under)
+
     async def __aenter__(self) -> Self:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        command = [sys.executable, "-m", "scenarios.engine.spawner", str(theirs.fileno()), self._spawn, *self._preloaded]
+        command = [
+            *self._under,
+            sys.executable,
+            "-m",
+            "scenarios.engine.spawner",
+            str(theirs.fileno()),
+            self._spawn,
+            *self._preloaded,
+        ]
         try:
             self._process = subprocess.Popen(  # noqa: ASYNC220 - returns once it has forked, and must not depend on the loop
                 command,

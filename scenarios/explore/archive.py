@@ -20,6 +20,7 @@ from scenarios.explore.campaign import CASES, Plan, Totals
 from scenarios.explore.derive import Derived
 from scenarios.explore.model import RANDOM, Subject
 from scenarios.explore.readers import unfinished_statuses
+from scenarios.power.recording import Recording
 
 FORMAT, FORMAT_VERSION = "halt23.campaign", 1
 PLAN = "plan.json"
@@ -75,9 +76,17 @@ def derived_data(derived: Sequence[Derived]) -> list[dict[str, Any]]:
             "points": [{process: dict(points) for process, points in reached.items()} for reached in each.reached],
             "digest": each.state.digest,
             "doubts": list(each.doubts),
+            **_recorded_data(each.recording),
         }
         for each in derived
     ]
+
+
+def _recorded_data(recording: Recording | None) -> dict[str, Any]:
+    if recording is None:
+        return {}
+    counts = {"calls": len(recording.events), "images": recording.images, "judged": len(recording.places)}
+    return {"recorded": counts}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,10 @@ from outbox.errors import BadInput
 from scenarios.engine.stage import StepFailed
 from scenarios.explore import randoms, results, seeds
 from scenarios.explore.derive import Derived, derive
-from scenarios.explore.levels import FIRST, LINES, POINTS, SYSCALLS, WIRE, Deeper
+from scenarios.explore.levels import FIRST, LINES, POINTS, POWER, SYSCALLS, WIRE, Deeper
 from scenarios.explore.model import RANDOM, Case, Subject
 from scenarios.explore.player import play
+from scenarios.explore.powered import recorded
 from scenarios.explore.prepare import can_prepare, prepare
 from scenarios.explore.recorded import with_calls
 from scenarios.explore.rounds import KEEP_FAILED, Room
@@ -120,10 +121,14 @@ class Campaign:
             derived = replace(derived, doubts=(*derived.doubts, self._blind))
         if self.plan.budget == self._number and not derived.doubts:
             derived = replace(derived, doubts=(_spent(subject, self._number),))
+        room = self._room
+        if self.plan.mode == POWER and not derived.doubts:
+            derived = await recorded(derived, room, base)
+            room = replace(room, recording=derived.recording)
         self.derived.append(derived)
         if derived.doubts:
             return
-        room = replace(self._room, listings=derived.listings)
+        room = replace(room, listings=derived.listings)
         if self.plan.mode != RANDOM and can_prepare(subject, room):
             room = replace(room, prepared=base / "prepared")
             try:

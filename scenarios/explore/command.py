@@ -25,9 +25,10 @@ from scenarios.engine.supervisor import Supervisor
 from scenarios.errors import EvidenceIncomplete, Interrupted
 from scenarios.explore import archive, cluster, randoms, results, seeds, uncovered, windows
 from scenarios.explore.campaign import CASES, Campaign, Plan
-from scenarios.explore.levels import LINES, POINTS, SYSCALLS
+from scenarios.explore.levels import LINES, POINTS, POWER, SYSCALLS
 from scenarios.explore.model import NONE, Case, Subject, parse
 from scenarios.explore.player import play
+from scenarios.explore.powered import can_record, record_for
 from scenarios.explore.progress import shown
 from scenarios.explore.recorded import can_trace, strikes_calls, with_listings
 from scenarios.explore.rounds import KEEP_ALL, Room
@@ -109,7 +110,11 @@ def explore(asked: Exploring, stream: TextIO) -> int:
 
 
 def _can_be_played(asked: Exploring) -> None:
-    """Raises BadInput for what mode syscalls does not do, and EvidenceIncomplete where the machine does not let it."""
+    """Raises BadInput for what a mode does not do, and EvidenceIncomplete where the machine does not let it."""
+    if asked.plan.mode == POWER:
+        can_record(asked.plan.subjects, asked.store)
+        if asked.plan.depth > 1:
+            raise BadInput("--depth: a loss of power is followed by a recovery without faults; leave --depth out")
     if asked.plan.mode != SYSCALLS:
         return
     if asked.plan.depth > 1 or asked.store != SQLITE:
@@ -206,9 +211,22 @@ def find(text: str) -> Case:
     return parse(text, [wired(subject) if through_relay else subject for subject in known])
 
 
+def _playable(text: str, store_name: str) -> tuple[Case, Store]:
+    """The case of this name and its databases. Raises BadInput where it cannot be played on this machine."""
+    case, databases = find(text), store(store_name)
+    if case.power is not None:
+        can_record((case.subject,), store_name)
+    return case, databases
+
+
+async def _with_runs(case: Case, room: Room, out: Path) -> Room:
+    """The room with the runs without faults that the case's faults are told of, recorded below `out`."""
+    return await record_for(case, await with_listings(case, room, out), out)
+
+
 def replay(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
     """Run one case again into the new directory `out` and tell its story; the exit code is its verdict's."""
-    case, databases = find(text), store(store_name)
+    case, databases = _playable(text, store_name)
     fresh_directory(out, CASES)
 
     async def work(supervisor: Supervisor, place: Any) -> dict[str, Any]:
@@ -221,7 +239,7 @@ def replay(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
             by_line=case.by_line,
             restart_servers=len(case.rounds) > 1,
         )
-        return await _play(case, await with_listings(case, room, out.resolve()), out.resolve() / "case")
+        return await _play(case, await _with_runs(case, room, out.resolve()), out.resolve() / "case")
 
     result = staged(work, Where(out, spawn, databases, (case.subject,)))
     print(f"{kept_line(result)}\nfiles: {out / 'case'}")
@@ -230,14 +248,14 @@ def replay(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
 
 def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
     """Find the fewest faults of a failing case that still fail, in new folders below `out`."""
-    case, databases = find(text), store(store_name)
+    case, databases = _playable(text, store_name)
     if case.history is not None:
         return _shrink_history(case, out, spawn, databases)
     fresh_directory(out, CASES)
 
     async def work(supervisor: Supervisor, place: Any) -> dict[str, Any]:
         room = Room(supervisor, place, keep=KEEP_ALL, restart_servers=len(case.rounds) > 1)
-        room = await with_listings(case, room, out.resolve())
+        room = await _with_runs(case, room, out.resolve())
         smallest = await _play(case, room, out.resolve() / "0-whole")
         if smallest["verdict"] != VIOLATED:
             return smallest

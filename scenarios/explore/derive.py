@@ -23,6 +23,7 @@ from scenarios.explore.sysfaults import SysFault
 from scenarios.explore.uncovered import Window
 from scenarios.explore.verdicts import DUPLICATE, HELD, judge
 from scenarios.model import Counts, Scenario
+from scenarios.power.recording import Recording
 
 # Every byte class of a message: nothing, inside the start line, after it, inside the headers, between, inside the body, all.
 PLACES = ("start", "7", "start-line", "60", "headers", "body-middle", "end")
@@ -35,7 +36,8 @@ TWICE = "twice"
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What the runs without faults gave: the points of each round, the last state, and why they cannot be trusted."""
+    """What the runs without faults gave: the points of each round, the last state, and why they cannot be trusted. In mode
+    `power` also what was recorded of another such run."""
 
     subject: Subject
     reached: tuple[Reached, ...]
@@ -43,6 +45,7 @@ class Derived:
     doubts: tuple[str, ...]
     listings: Listings | None = None
     windows: tuple[Window, ...] = ()
+    recording: Recording | None = None
 
 
 async def derive(subject: Subject, room: Room, directory: Path) -> Derived:

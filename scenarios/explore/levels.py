@@ -12,14 +12,16 @@ from typing import Any
 from scenarios.explore import results
 from scenarios.explore.derive import Derived, call_cases, pause_cases, point_cases, wire_cases
 from scenarios.explore.model import RANDOM, Case, Death, Reached, deaths, parse
+from scenarios.explore.power import power_cases
 
-POINTS, WIRE, PAUSES, LINES, SYSCALLS = "points", "wire", "pauses", "lines", "syscalls"
+POINTS, WIRE, PAUSES, LINES, SYSCALLS, POWER = "points", "wire", "pauses", "lines", "syscalls", "power"
 FIRST: Mapping[str, Callable[[Derived], Iterator[Case]]] = {
     POINTS: point_cases,
     WIRE: wire_cases,
     PAUSES: pause_cases,
     LINES: point_cases,  # of the lines that the runs without faults have listed in the place of points
     SYSCALLS: call_cases,
+    POWER: power_cases,
 }
 # The histories of mode random are no level: they come from seeds (scenarios.explore.randoms).
 MODES = (*FIRST, RANDOM)

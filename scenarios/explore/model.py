@@ -176,7 +176,16 @@ class Cut:
         return f"{self.connection}:{self.fault}"
 
 
-Fault = Death | Pause | Cut | SysFault
+@dataclass(frozen=True, slots=True)
+class Power:
+    """All machines lose power after the first `call` calls of the recorded run without faults. `image` is the number, from 1,
+    of what their disks hold then, among what they may legally hold."""
+
+    call: int
+    image: int
+
+
+Fault = Death | Pause | Cut | SysFault | Power
 Deadly = Death | SysFault
 
 
@@ -219,17 +228,24 @@ class Case:
             return f"wire:{fault.fault}#{fault.connection}"
         if isinstance(fault, SysFault):
             return str(fault)
+        if isinstance(fault, Power):
+            return f"power:{fault.call}.{fault.image}"
         named = "" if self.subject.owner(fault.point) == fault.process else f"{fault.process}:"
         return f"{f'{fault.kind}:' if isinstance(fault, Pause) else ''}{named}{fault.setting}"
 
     @property
     def struck(self) -> frozenset[str]:
         """The processes that die or are stopped."""
-        return frozenset(fault.process for fault in self.faults if not isinstance(fault, Cut))
+        return frozenset(fault.process for fault in self.faults if not isinstance(fault, Cut | Power))
+
+    @property
+    def power(self) -> Power | None:
+        """The loss of power that the case begins with, where it does."""
+        return next((fault for fault in self.faults if isinstance(fault, Power)), None)
 
     def armed(self, number: int, process: str) -> Death | Pause | SysFault | None:
         """Where `process` is to die or to be stopped in round `number` (from 1)."""
-        at_points = (each for each in self._of(number) if not isinstance(each, Cut))
+        at_points = (each for each in self._of(number) if not isinstance(each, Cut | Power))
         return next((each for each in at_points if each.process == process), None)
 
     def cuts(self, number: int) -> tuple[Cut, ...]:
@@ -248,6 +264,7 @@ _AT_POINT = re.compile(
     rf"(?:(?P<pause>{PAUSE}|{PAUSE_IN_LEASE}):)?(?:(?P<process>[a-z_]+):)?(?P<point>[a-z_]+(?:\.[a-z_]+)+)#(?P<number>[1-9]\d{{0,8}})"
 )
 _AT_LINE = re.compile(r"(?P<process>[a-z_]+):(?P<setting>(?P<point>[a-z0-9_.]+:\d+)#(?P<number>\d+))")
+_POWER = re.compile(r"power:(?P<call>0|[1-9]\d{0,8})\.(?P<image>[1-9]\d{0,8})")
 _CUT = re.compile(r"wire:(?P<fault>[a-z-]+(?::[a-z0-9-]+)?)#(?P<number>[1-9]\d{0,8})")
 
 
@@ -271,8 +288,10 @@ def _case(text: str, subjects: Sequence[Subject]) -> Case:
 
         return Case(subject, history=randoms.named(subject, told.removeprefix(f"{RANDOM}:")))
     rounds = tuple(() if part == NONE else tuple(_fault(each, subject) for each in part.split("&")) for part in told.split("+"))
-    for struck in rounds:
-        at_points = [fault.process for fault in struck if not isinstance(fault, Cut)]
+    for number, struck in enumerate(rounds, 1):
+        if any(isinstance(fault, Power) for fault in struck) and (number, len(struck)) != (1, 1):
+            raise BadInput("a loss of power ends the recorded run, so it is the first fault, and alone in its round")
+        at_points = [fault.process for fault in struck if not isinstance(fault, Cut | Power)]
         _can_come(at_points, "in one round; begin the next round with +")
     cuts = [f"connection {fault.connection}" for fault in chain.from_iterable(rounds) if isinstance(fault, Cut)]
     _can_come(cuts, "in one case; connections are counted through all rounds")
@@ -300,6 +319,8 @@ def _fault(text: str, subject: Subject) -> Fault:
     if (struck := sysfaults.read(text)) is not None:
         subject.role(struck.process)
         return struck
+    if (match := _POWER.fullmatch(text)) is not None:
+        return Power(int(match["call"]), int(match["image"]))
     match = _AT_POINT.fullmatch(text)
     process = match and (match["process"] or subject.owner(match["point"]))
     if match is None or process is None:

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 
 from scenarios.explore import strace
-from scenarios.explore.levels import MODES, SYSCALLS
+from scenarios.explore.levels import MODES, POWER, SYSCALLS
+from scenarios.power import recorder
 
 # Who needs more than a file system and processes says what is missing.
-_NEEDS: Mapping[str, Callable[[], str | None]] = {SYSCALLS: strace.why_not}
+_NEEDS: Mapping[str, Callable[[], str | None]] = {SYSCALLS: strace.why_not, POWER: recorder.unavailable}
 
 
 def why_not(mode: str) -> str | None:

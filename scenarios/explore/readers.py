@@ -81,6 +81,7 @@ def read_journals(place: Place) -> State:
         torn=tuple(each.name for each in files if each.torn_bytes),
         damaged=tuple(each.name for each in files if each.damaged_lines),
         told=_told(sender, effects, arrivals, files),
+        intended=tuple(intended),
         contents=contents,
     )
 
@@ -167,6 +168,7 @@ def _database_state(root: Path, tables: Tables, unfinished: Collection[str]) -> 
         torn=tuple(each.name for each in (effects, arrivals) if each.torn_bytes),
         damaged=tuple(each.name for each in (effects, arrivals) if each.damaged_lines),
         told=_told(sender, effects, arrivals, [effects, arrivals]) + (f"; {status}" if status else ""),
+        intended=tuple(row["id"] for row in rows),
         contents=contents,
         tables=tables,
     )

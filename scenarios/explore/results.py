@@ -53,6 +53,8 @@ def line(played: Played, *, reached: bool) -> dict[str, Any]:
     }
     if played.case.history is not None:
         told["history"] = played.case.history.history.data()
+    if played.image is not None:
+        told["image"] = {"left": played.image.told, "digest": played.image.digest}
     if reached:
         told["reached"] = [{process: dict(points) for process, points in each.items()} for each in played.reached]
     return told

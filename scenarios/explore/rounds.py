@@ -10,7 +10,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from outbox import faults
@@ -23,14 +23,16 @@ from scenarios.engine.supervisor import Supervisor
 from scenarios.explore.calls import Listings
 from scenarios.explore.exchanges import undone
 from scenarios.explore.launcher import Launcher
-from scenarios.explore.model import Case, Deadly, Reached, Role, is_death
+from scenarios.explore.model import Case, Deadly, Power, Reached, Role, is_death
+from scenarios.explore.power import left_by
 from scenarios.explore.servers import Servers
 from scenarios.explore.state import Place, State, Unreadable, unread
 from scenarios.explore.struck import Tracing
 from scenarios.explore.sysfaults import SysFault
 from scenarios.explore.tenants import House, Houses
-from scenarios.explore.verdicts import HELD, Verdict, judge
+from scenarios.explore.verdicts import HELD, Verdict, Violation, judge
 from scenarios.model import Counts, Scenario
+from scenarios.power.recording import Recording
 
 # Beyond the rounds with faults: one to recover, one for what a receiver's death left undone, one to spare.
 SPARE_ROUNDS = 3
@@ -38,7 +40,7 @@ BOUNDS = Bounds(ready_seconds=15.0, run_seconds=15.0, stop_seconds=10.0)
 OVERTAKEN_SECONDS = 3.0
 KEEP_FAILED, KEEP_ALL = "failed", "all"
 KEEP = (KEEP_FAILED, KEEP_ALL)
-LEFT, TABLES = "left", "tables.json"
+LEFT, IMAGE, TABLES = "left", "image", "tables.json"
 DID_NOTHING = (
     "recovery did nothing: every program ended as when all is done, none said a word, and no file has changed since the last "
     "death; see whether the programs of the recovery work on the files of the case"
@@ -56,7 +58,8 @@ class Left:
 
 @dataclass(slots=True)
 class Played:
-    """What came of a case: who died, the points of each round, the last state, the verdict, and all processes."""
+    """What came of a case: who died, the points of each round, the last state, the verdict, and all processes; `image` is what
+    a loss of power left."""
 
     case: Case
     left: list[Left] = field(default_factory=list)
@@ -65,6 +68,7 @@ class Played:
     rounds: int = 0
     processes: list[Process] = field(default_factory=list)
     verdict: Verdict = field(default_factory=Verdict)
+    image: State | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +78,9 @@ class Room:
 
     With `restart_servers` every round begins with new servers: then their points are told round by round, too. `prepared` is a
     directory as it is when all roles that run once have done their work: a case whose faults strike none of them begins there.
-    `keep` says whose files stay. Where there are `houses`, receivers that are not to die in a case live in one of them.
-    `record` lists the system calls of every process; `listings` are those of a run without faults, which say where to strike.
+    `keep` says whose files stay. A case that begins with a loss of power begins with an image that the `recording` gives. Where
+    there are `houses`, receivers that are not to die in a case live in one of them. `record` lists the system calls of every
+    process; `listings` are those of a run without faults, which say where to strike.
     """
 
     supervisor: Supervisor
@@ -89,6 +94,7 @@ class Room:
     houses: Houses | None = None
     record: bool = False
     listings: Listings | None = None
+    recording: Recording | None = None
 
 
 class Play:
@@ -104,6 +110,7 @@ class Play:
         self._doubts: list[str] = []
         self._done: set[str] = set()
         self._round = 0
+        self._broken: tuple[Violation, ...] = ()
         self._clock_zero = time.monotonic()
 
     async def run(self) -> Played:
@@ -128,9 +135,8 @@ class Play:
             self._doubts += self._tracing.doubts
             with self._doubting():
                 self._played.state = state = await self._state()
-                self._played.verdict = judge(
-                    self._case, state, finished=finished, doubts=self._doubts, refused=self._tracing.violations
-                )
+                verdict = judge(self._case, state, finished=finished, doubts=self._doubts, refused=self._tracing.violations)
+                self._played.verdict = replace(verdict, violations=(*self._broken, *verdict.violations))
             if self._played.state is None:
                 self._played.state, self._played.verdict = unread(), Verdict(doubts=tuple(self._doubts))
             await self._keep()
@@ -155,21 +161,36 @@ class Play:
             await export((await self._stage.database()).address, self._directory / EXPORTS / "end.json")
         for number, left in enumerate(self._played.left, 1):
             write_state(self._directory / LEFT / str(number), left.state)
+        if self._played.image is not None:
+            write_state(self._directory / IMAGE, self._played.image)
         evidence.write_processes(self._directory, self._stage.processes, self._clock_zero)
 
     def _prepare(self) -> None:
         once = {role.process for role in self._subject.roles if role.once}
-        if self._room.prepared is not None and not once & self._case.struck:
+        if self._case.power is not None:
+            self._begin_with_image(self._case.power)
+        elif self._room.prepared is not None and not once & self._case.struck:
             shutil.copytree(self._room.prepared, self._directory)
             self._done |= once
         else:
             self._directory.mkdir(parents=True)
         self._launcher.make_room()
 
+    def _begin_with_image(self, power: Power) -> None:
+        """Build what a loss of power left, and hold it against what had been told before."""
+        recording = self._room.recording
+        if recording is None:
+            raise StepFailed(f"{self._case} needs a recorded run")
+        self._directory.mkdir(parents=True)
+        self._played.image, self._broken = left_by(self._subject, recording, power, self._directory)
+        self._done |= recording.done(power.call)
+        self._played.reached += [{}] if self._room.observe else []
+
     async def _rounds(self, servers: Servers) -> bool:
         """Whether recovery came to its end."""
         settled = False
-        for number in range(1, len(self._case.rounds) + SPARE_ROUNDS + 1):
+        # The round in which the power was lost was recorded once; cases begin with the one after it.
+        for number in range(1 if self._case.power is None else 2, len(self._case.rounds) + SPARE_ROUNDS + 1):
             self._played.rounds = self._round = number
             settled = await self._play_round(servers)
             if settled and number >= len(self._case.rounds) and not (await self._state()).unfinished:

@@ -52,7 +52,8 @@ class State:
     `unfinished` says what the sender still has to do, `ended` how it gave an operation up, by key: a status word. `uncaused`
     are sentences about what happened without a cause: out of its turn, after its deadline, with a result that nobody gave;
     `repeated` about what was recorded more than once, beside effects and receipts.
-    `torn` and `damaged` name files with a torn tail and with lines that are not what was written. `told` is the whole in words.
+    `intended` are the operations that the sender knows of. `torn` and `damaged` name files with a torn tail and with lines that
+    are not what was written. `told` is the whole in words.
     `contents`, by relative path, and `tables` are what the digest is made of.
     """
 
@@ -68,6 +69,7 @@ class State:
     torn: tuple[str, ...]
     damaged: tuple[str, ...]
     told: str
+    intended: tuple[str, ...] = ()
     contents: Mapping[str, bytes] = field(default_factory=dict)
     tables: Mapping[str, Any] = field(default_factory=dict)
     repeated: tuple[str, ...] = ()

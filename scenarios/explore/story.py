@@ -10,6 +10,8 @@ from scenarios.explore.model import PAUSE, PAUSE_IN_LEASE
 def story(result: Mapping[str, Any]) -> str:
     """One plain sentence about the result of a case."""
     parts = [*_others(result)]
+    if "image" in result:
+        parts[0] += f" ({result['image']['left']})"
     parts += [
         f"{death['process']} died at {death['point']}#{death['occurrence']} in round {death['round']} ({death['left']})"
         for death in result["deaths"]
@@ -46,6 +48,9 @@ def _others(result: Mapping[str, Any]) -> Iterator[str]:
                 error, _, occurrence = error.partition("#")
                 ended = "cut short" if error == "SHORT" else f"made to fail with {error}"
                 yield f"{call}#{occurrence} of {kind} {'was to be' if doubted else 'was'} {ended} in round {number}"
+            elif kind == "power":
+                call, _, image = what.partition(".")
+                yield f"all machines lost power after call {call}, and image {image} of their disks was left"
             elif kind == "wire":
                 did = "was to do" if doubted or number in died else "did"
                 yield f"the relay {did} {what.replace('#', ' to connection ')} in round {number}"

@@ -26,6 +26,7 @@ from outbox.journal import Record
 from outbox.policies import Policy
 from outbox.transport import Limits
 from outbox.workflow import RECEIPTS, Workflow, intentions
+from scenarios.oracle.disks import NameForgotten, NamelessYet, NeverSynced, RenamedFirst, ReplacedReceipts
 from scenarios.oracle.flows import EarlyReceipt, GluedLine, SplitLine, SyncIgnored, SyncRetried, TornTail, Untold, WritesOnce
 from scenarios.oracle.names import ReplacedName, RewrittenName
 from scenarios.oracle.wires import (
@@ -84,6 +85,11 @@ SENDERS: Mapping[str, Sender] = {
     "sync-retried": Sender(flow=SyncRetried),
     "short-write-ignored": Sender(flow=WritesOnce),
     "refusal-untold": Sender(flow=Untold),
+    "never-synced": Sender(flow=NeverSynced),
+    "nameless-yet": Sender(flow=NamelessYet),
+    "replaced": Sender(flow=ReplacedReceipts),
+    "renamed-first": Sender(flow=RenamedFirst),
+    "name-forgotten": Sender(flow=NameForgotten),
     "hidden-resend": Sender(wire=HiddenResend),
     "key-of-its-own": Sender(wire=KeyOfItsOwn),
     "any-status": Sender(wire=AnyStatus),

@@ -13,6 +13,7 @@ from outbox import faults
 from outbox.errors import reported
 from receivers.kind import Kind, Options
 from receivers.server import run
+from scenarios.oracle.disks import AnswersFirst
 from scenarios.oracle.kinds import ErrorText, ExpiringProgress, Patient, StoredError, StuckInProgress, Warming
 
 KINDS: Mapping[str, type[Kind]] = {
@@ -22,6 +23,7 @@ KINDS: Mapping[str, type[Kind]] = {
     "stuck-in-progress": StuckInProgress,
     "expiring-progress": ExpiringProgress,
     "error-text": ErrorText,
+    "answers-first": AnswersFirst,
 }
 
 

@@ -13,6 +13,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import event
+from sqlalchemy.pool import Pool
 
 from outbox import faults
 from outbox.dispatch import NOTIFY_TIMEOUT_SECONDS, DeliveryOptions, RouterOptions, StateDB
@@ -37,9 +41,20 @@ BOOKS: Mapping[str, Callable[[], Books]] = {
     "delete-on-take": books.DeleteOnTake,
     "unguarded-claim": books.UnguardedClaim,
     "guarded-claim": books.GuardedClaim,
+    "commit-without-sync": Plain,
     "unguarded-outcome": books.UnguardedOutcome,
     "no-lease": books.NoLease,
 }
+
+
+def commit_without_sync(connection: Any, *_others: object) -> None:
+    """Mistake: a commit is not synced, as in WAL mode with SQLite's setting NORMAL: it survives the process, not the power.
+
+    Right: `synchronous = FULL`, for what a claim allows must not come before the claim is durable.
+    """
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA synchronous = NORMAL")
+    cursor.close()
 
 
 async def scan(given: argparse.Namespace) -> None:
@@ -47,6 +62,8 @@ async def scan(given: argparse.Namespace) -> None:
     known = names(given.receiver)
     router = RouterOptions(timeout_seconds=given.timeout_seconds, allow_hosts=tuple(known), resolver=Names(known))
     options = DeliveryOptions(concurrency=1, total=1, router=router)
+    if given.variant == "commit-without-sync":
+        event.listen(Pool, "checkout", commit_without_sync)
     async with StateDB(given.db, busy_timeout_seconds=PATIENCE_SECONDS) as db:
         # The time stands still, so that two runs leave the same.
         delivery = await deliver(

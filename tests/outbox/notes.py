@@ -10,6 +10,7 @@ from outbox import journal
 
 NOTES = journal.declare("notes", "note", "other")
 DIARY = journal.declare("diary", "note", under_study=False)
+OBSERVED = journal.declare("observed", "note", under_study=False, synced=False)
 
 Entry = tuple[str, str, dict[str, Any]]
 

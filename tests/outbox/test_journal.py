@@ -11,7 +11,7 @@ import pytest
 from outbox import faults, journal
 from outbox.errors import BadInput, DamagedJournal, LockHeld, MachineRefused
 from tests.outbox import notes
-from tests.outbox.notes import DIARY, NOTES, entries, forge, members, open_and_read, read_all
+from tests.outbox.notes import DIARY, NOTES, OBSERVED, entries, forge, members, open_and_read, read_all
 
 # The bound that evidence/README.md and the module promise for one record.
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -204,6 +204,49 @@ def test_a_zero_filled_tail_is_cut(tmp_path: Path, records: int, zeros: int) -> 
     assert read_all(tmp_path) == entries(records)
     assert open_and_read(tmp_path) == entries(records)
     assert NOTES.path(tmp_path).read_bytes() == whole
+
+
+def test_a_tail_whose_size_came_without_the_rest_of_its_bytes_is_cut(tmp_path: Path) -> None:
+    """A power cut: the file has grown for the whole record, and only a beginning of it is there."""
+    first, second = notes.write(tmp_path, 2)
+    for kept in range(len(second) - 1):
+        NOTES.path(tmp_path).write_bytes(first + second[:kept].ljust(len(second), b"\0"))
+        assert read_all(tmp_path) == entries(1), kept
+        assert open_and_read(tmp_path) == entries(1), kept
+        assert NOTES.path(tmp_path).read_bytes() == first, kept
+
+
+def test_a_newline_whose_sector_did_not_come_takes_its_record_with_it(tmp_path: Path) -> None:
+    """Anywhere else a newline that became something else is damage."""
+    with NOTES.open(tmp_path) as opened:
+        opened.append("note", "a", {"text": ""})
+    short = len(NOTES.path(tmp_path).read_bytes())
+    NOTES.path(tmp_path).unlink()
+    with NOTES.open(tmp_path) as opened:
+        opened.append("note", "a", {"text": "x" * (512 + 1 - short)})
+    whole = NOTES.path(tmp_path).read_bytes()
+    NOTES.path(tmp_path).write_bytes(whole[:512] + b"\0")
+    assert open_and_read(tmp_path) == []
+
+
+def test_what_only_observes_ends_before_the_gap_that_a_power_cut_left(tmp_path: Path) -> None:
+    with OBSERVED.open(tmp_path) as observed:
+        for entry in entries(4):
+            observed.append(*entry)
+    path = OBSERVED.path(tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    for lost in range(4):
+        gap = [line if at != lost else b"\0" * len(line) for at, line in enumerate(lines)]
+        path.write_bytes(b"".join(gap))
+        with OBSERVED.open(tmp_path) as observed:
+            assert len(observed) == lost
+        assert path.read_bytes() == b"".join(lines[:lost])
+
+
+def test_what_is_synced_and_has_a_gap_before_a_whole_line_is_refused(tmp_path: Path) -> None:
+    """It was durable: no power cut of ours takes it."""
+    first, second, third = notes.write(tmp_path)
+    refuses_untouched(tmp_path, first + b"\0" * len(second) + third, "line 2")
 
 
 def test_reading_cuts_nothing(tmp_path: Path) -> None:
