@@ -161,6 +161,7 @@ def _seed(arguments: argparse.Namespace) -> int | None:
 
 def _oracle(arguments: argparse.Namespace) -> int:
     from scenarios.explore import oracle  # noqa: PLC0415 - as above
+    from scenarios.explore.model import RANDOM  # noqa: PLC0415
 
     for name, usual in (
         ("resume", False),
@@ -172,6 +173,8 @@ def _oracle(arguments: argparse.Namespace) -> int:
     ):
         if getattr(arguments, name) != usual:
             raise BadInput(f"--oracle does not go with --{name}")
+    if arguments.mode == RANDOM:
+        raise BadInput(f"--oracle does not go with --mode {RANDOM}: each of its campaigns has a canary, which is the oracle's")
     asked = oracle.Asked(
         arguments.out,
         _spawn(arguments),

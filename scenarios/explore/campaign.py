@@ -187,10 +187,12 @@ class Campaign:
             self._lanes.release()
 
     def _is_this(self, case: Case, result: Mapping[str, Any]) -> None:
-        if result["case"] != str(case):
+        # Another release of Hypothesis gives other histories for the same seeds.
+        told = case.history.history.data() if case.history is not None else None
+        if result["case"] != str(case) or result.get("history") != told:
             raise BadInput(
-                f"{self._directory} has {result['case']} where this plan has {case}: go on with the first options and sources, "
-                "or begin a new campaign"
+                f"{self._directory} has {result['case']} where this plan has {case}, or another history for it: go on with the "
+                "first options, sources and releases, or begin a new campaign"
             )
         self._count(result)
 

@@ -61,7 +61,10 @@ class Spread:
             sources=self._sources,
         )
         try:
-            done: Done = await asyncio.wrap_future(self._executor.submit(play_job, job))
+            playing = asyncio.wrap_future(self._executor.submit(play_job, job))
+            # Who gives up waiting does not cancel: a pool that breaks at that moment trips over what was cancelled beside it.
+            playing.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+            done: Done = await asyncio.shield(playing)
         except (BrokenProcessPool, CancelledError) as error:
             raise EvidenceIncomplete(f"{case}: a worker died ({error or type(error).__name__}); {GO_ON}") from error
         if done.attempt is not None:

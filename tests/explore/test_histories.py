@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import run
 from outbox.errors import BadInput
 from scenarios.engine.study import ROOT
 from scenarios.explore import canary, generate, randoms, results, seeds
@@ -226,3 +230,25 @@ def test_a_random_step_of_the_wire_needs_no_connection(ground: Ground, tmp_path:
     told = History(1, ((1, "reset-response:headers"), (4, "redirect")), (Step("run", "producer"), Step("run", "dispatcher")))
     result = played(ground, KEYED, told, tmp_path / "case")
     assert result.verdict.outcome == "held"
+
+
+@pytest.mark.campaign
+def test_a_campaign_is_audited_and_a_history_that_was_changed_afterwards_is_found(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert (
+        run.main(["explore", "--mode", "random", "--subject", "*/keyed", "--budget", "40", "--keep", "all", "--out", str(out)])
+        == 0
+    )
+    assert audit(out) == 0
+    lines = (out / "results.jsonl").read_bytes()
+    assert b'"how":"kill"' in lines
+    (out / "results.jsonl").write_bytes(lines.replace(b'"how":"kill"', b'"how":"halt"'))
+    manifest = json.loads((out / "manifest.json").read_bytes())
+    changed = hashlib.sha256((out / "results.jsonl").read_bytes()).hexdigest()
+    manifest["files"]["results.jsonl"]["sha256"] = changed
+    (out / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
+    assert audit(out) == 1
+
+
+def audit(out: Path) -> int:
+    return subprocess.run([sys.executable, ROOT / "audit" / "audit.py", out], check=False, capture_output=True).returncode

@@ -32,7 +32,7 @@ from tests.support import ROOT
 Opens = Callable[[Path], AbstractAsyncContextManager[Spread]]
 PLANS = {
     "points": plan(KEYED, budget=24, keep=KEEP_ALL),
-    "deeper": plan(KEYED, depth=2, budget=110),
+    "deeper": plan(KEYED, depth=2, budget=90),
     "wire": plan(KEYED, mode="wire", budget=16, keep=KEEP_ALL),
     "pauses": plan(KEYED, mode="pauses", budget=16, keep=KEEP_ALL),
     "random": plan(KEYED, mode="random", seed=3, budget=8, keep=KEEP_ALL),
