@@ -48,7 +48,7 @@ SUBJECT: Shape = {
 }  # fmt: skip
 ROLE: Shape = {
     "process": NAME, "module": NAME, "arguments": list_of(TEXT), "server": FLAG, "once": FLAG, "done": list_of(COUNT),
-    "owns": list_of(NAME), "stoppable": FLAG, "lease_seconds": optional(POSITIVE),
+    "owns": list_of(NAME), "stoppable": FLAG, "after": optional(NAME), "lease_seconds": optional(POSITIVE),
 }  # fmt: skip
 ALLOWED: Shape = {
     "least": COUNT, "most": COUNT, "each_fault": COUNT, "each_copy": COUNT, "may_end": list_of(one_of(*STATUSES)),

@@ -137,7 +137,7 @@ class Play:
         for role in self.case.subject.roles:
             if role["server"]:
                 settled = self._serve(role, number, armed) and settled
-            elif role["process"] not in self._done:
+            elif role["process"] not in self._done and role["after"] in (None, *self._done):
                 settled = self._work(role, number) and settled
             if self.broken:
                 return False

@@ -62,13 +62,13 @@ def declared() -> list[str]:
 
 
 SUBJECTS: dict[str, str] = {
-    "journal/keyed": "81a87577cecbb0f93653c774b24a5b41db7b93c65648580512445c50cd55c5cc",
-    "journal/unkeyed": "5f6b83a92563978684082feac7836b6ce19a1511cb485d8a7cce20a72f910beb",
-    "journal/capacity": "054b27c1afb4731b731cd554b773bbf6b9528e374c0eec0806c6d64f78b685d7",
-    "journal/status-query": "37ec3d362fea9d6aaed51b9577d085d459ce9d1b94275cb1ebc1b4ba72a28e8f",
-    "dispatch/keyed": "574aba44571dbc6ca84a5e6508750ff609ec0e79fa8ef8730e8965323a36fd06",
-    "dispatch/unkeyed": "2b8f3efe232ba4a25ec53f1398f5f6a4bf150a4d2ce0f0f309b8179a780503cf",
-    "dispatch-ack/keyed": "9753a0d9df9e54c1de988cd5fa22cd2add7183182d0c53ed3b84524cd30679aa",
-    "dispatch-operator/keyed": "48535f24fdb4c8ee16bdb9c080d2d3b183b7f1135b31c1434b9f22aa41e80c2d",
+    "journal/keyed": "33d31fd30de49471423a392fd042c8cfa686527714f893454b9d924764dd0e1b",
+    "journal/unkeyed": "a283407a1d388fc967d8aa8c372b8d4bd26262ef79f2cf7973d5893aaf5b50a7",
+    "journal/capacity": "50b91030b8cf60154928fcab2906cac573f3ec7e3ef966fce373ca05c6572f45",
+    "journal/status-query": "2265085b3d683959a8960f6df3789e6ff6ff499449d72eb0cab8d997879b7085",
+    "dispatch/keyed": "762dcaf2207bc5b672b1fc5814f2eb2abb8c81d03b5be97c55b5a83fb8df6741",
+    "dispatch/unkeyed": "e69b91d1d25be1aed1c2e4bd088bf5e4b6ec1e0e3c3c2ded1243c0006cab0453",
+    "dispatch-ack/keyed": "939ee54c543a381dfd7d49dce259fe4ae8ac91e138ab8a9e8652f58f6d34ef4c",
+    "dispatch-operator/keyed": "c673c858f90ebb6068013f23b9775138ff7171871d6d33b92b408532d9e360c4",
 }
 """The SHA-256 of each subject's object, in canonical form. `python -m tests.audit.campaigns` prints them."""

@@ -56,24 +56,41 @@ class Relay:
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Begin to serve one connection of a sender."""
-        self._connections += 1
-        task = asyncio.get_running_loop().create_task(self._serve(self._connections, reader, writer))
+        task = asyncio.get_running_loop().create_task(self._serve(self._next(), reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def _next(self) -> int:
+        """The number of the next exchange: that of its connection, where each has one of its own."""
+        self._connections += 1
+        return self._connections
+
     async def _serve(self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Carry one exchange, and record it whatever happens."""
-        fault = self._faults.get(number, PLAIN)
+        """Carry the exchanges of one connection: one, or as many as a sender that keeps it open asks for."""
+        fault, begun = self._faults.get(number, PLAIN), b""
         try:
-            back = await self._exchange(number, fault, reader)
-            if fault.hold:
-                await reader.read()  # until the sender has given up
-            writer.write(back)
-            await writer.drain()
+            while await self._carry(number, fault, begun, reader, writer):
+                # It ends where the next request would begin: a sender that has just got all must not meet an end by chance.
+                begun = await reader.read(1)
+                if not begun or fault.place is not None:
+                    break
+                number = self._next()
+                fault = self._faults.get(number, PLAIN)
         except ConnectionError:
             pass  # the sender has gone
         finally:
             _end(writer, reset=fault.reset)
+
+    async def _carry(
+        self, number: int, fault: Fault, begun: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
+        """Carry one exchange, of whose request `begun` was read already; whether the sender may ask for another one."""
+        back, stays_open = await self._exchange(number, fault, begun, reader)
+        if fault.hold:
+            await reader.read()  # until the sender has given up
+        writer.write(back)
+        await writer.drain()
+        return stays_open
 
     async def finish(self) -> None:
         """End the connections that are still served."""
@@ -81,11 +98,12 @@ class Relay:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _exchange(self, number: int, fault: Fault, reader: asyncio.StreamReader) -> bytes:
-        """Read the request, send on what the fault lets through, record it all; returns what the sender gets."""
+    async def _exchange(self, number: int, fault: Fault, begun: bytes, reader: asyncio.StreamReader) -> tuple[bytes, bool]:
+        """Read the request, send on what the fault lets through, record it all whatever happens; returns what the sender gets,
+        and whether its connection outlives that."""
         request = forwarded = response = back = b""
         try:
-            request = await _read_message(reader)
+            request = begun + await _read_message(reader)
             forwarded = _part(request, fault, "request")
             for _ in range(fault.times):
                 response = await self._upstream_exchange(forwarded) or response
@@ -95,7 +113,7 @@ class Relay:
         finally:
             exchange = Exchange(len(request), len(forwarded) if fault.times else 0, len(response), len(back))
             self._record(number, fault, exchange)
-        return back
+        return back, bool(back) and back == response and _keeps_open(request)
 
     def _back(self, request: bytes, response: bytes, forwarded: bytes, fault: Fault) -> bytes:
         if fault.answer is not None:

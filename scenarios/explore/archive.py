@@ -53,6 +53,7 @@ def subject_data(subject: Subject) -> dict[str, Any]:
                 "done": sorted(role.done),
                 "owns": list(role.owns),
                 "stoppable": role.stoppable,
+                "after": role.after,
                 "lease_seconds": role.lease_seconds,
             }
             for role in subject.roles

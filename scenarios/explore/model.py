@@ -28,6 +28,7 @@ class Role:
 
     A `server` is started and serves on; the others run to their end, once in each round, or with `once` until they have ended
     with a code of `done`: then they have no work left. `owns` are the beginnings of the points that need not name the process.
+    One that is to come `after` another one that runs once is left out until that has done its work.
     One that would only wait for whoever is stopped before it is not `stoppable`. What it claims is its own for `lease_seconds`,
     where it claims anything.
     """
@@ -39,6 +40,7 @@ class Role:
     owns: tuple[str, ...] = ()
     stoppable: bool = True
     lease_seconds: int | None = None
+    after: str | None = None
 
     @property
     def process(self) -> str:

@@ -199,7 +199,7 @@ class Play:
         return settled
 
     async def _work(self, role: Role) -> bool:
-        if role.process in self._done:
+        if role.process in self._done or (role.after is not None and role.after not in self._done):
             return True
         process = await self._launcher.launch(role, self._round)
         if process.pause_at is not None:

@@ -145,8 +145,10 @@ SUBJECTS: tuple[Subject, ...] = (
                 operating("retry", dispatch.ONE, done=REFUSED),
                 serving("keyed"),
                 SCAN,
-                # Kept for longer than a producer may repeat itself: a purge frees the deduplication key.
-                operating("purge", "--status", "delivered", "--older-than-seconds", "3000", name="purger"),
+                # A purge frees the deduplication key: not before the producer is sure not to repeat itself.
+                replace(
+                    operating("purge", "--status", "delivered", "--older-than-seconds", "3000", name="purger"), after="producer"
+                ),
             ),
         ),
         # Here operators go on until there is nothing left to look after.

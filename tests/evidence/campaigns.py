@@ -32,7 +32,7 @@ REACHED = named(named(POSITIVE))
 KINDS = ("lost", "duplicate", "phantom", "stuck")
 ROLE = exact({
     "process": NAME, "module": NAME, "arguments": array(TEXT), "server": FLAG, "once": FLAG, "done": array(integer(0, 255)),
-    "owns": array(NAME), "stoppable": FLAG, "lease_seconds": or_null(POSITIVE),
+    "owns": array(NAME), "stoppable": FLAG, "after": or_null(NAME), "lease_seconds": or_null(POSITIVE),
 })  # fmt: skip
 SUBJECT = exact({
     "name": matching(SUBJECT_NAME), "roles": array(ROLE), "operations": array(NAME),

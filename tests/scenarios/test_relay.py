@@ -572,3 +572,40 @@ def test_http_client_agrees_on_the_answers_that_the_relay_makes_up() -> None:
                 response.begin()
                 assert response.length == len(answer) - len(head_bytes)
                 assert response.getheader("Connection") == "close"
+
+
+def ask(connection: http.client.HTTPConnection, key: str) -> bytes:
+    connection.request("POST", "/operations", BODY, {"Idempotency-Key": key})
+    return connection.getresponse().read()
+
+
+def test_a_sender_that_keeps_its_connection_is_served_on_it_and_each_exchange_has_its_number(
+    box: ProcessBox, tmp_path: Path
+) -> None:
+    with closing(Line(box, tmp_path)) as line:
+        line.receiver()
+        relay = line.relay("2:cut-response:headers")
+        with closing(http.client.HTTPConnection("127.0.0.1", relay.port, timeout=10)) as kept:
+            first = ask(kept, "first")
+            address = kept.sock.getsockname()
+            with pytest.raises(http.client.IncompleteRead):
+                ask(kept, "second")
+        assert (b'"answer"' in first, address[0]) == (True, "127.0.0.1")
+    assert [(each["id"], each["fault"]) for each in line.exchanges()] == [
+        ("connection-1", "none"),
+        ("connection-2", "cut-response:headers"),
+    ]
+
+
+@pytest.mark.parametrize("how", ["cut", "reset"])
+def test_a_response_that_is_broken_at_its_end_is_whole_and_its_connection_ends_where_the_next_request_begins(
+    box: ProcessBox, tmp_path: Path, how: str
+) -> None:
+    with closing(Line(box, tmp_path)) as line:
+        line.receiver()
+        relay = line.relay(f"1:{how}-response:end")
+        with closing(http.client.HTTPConnection("127.0.0.1", relay.port, timeout=10)) as kept:
+            assert b'"answer"' in ask(kept, "first")
+            with pytest.raises((http.client.RemoteDisconnected, ConnectionError)):
+                ask(kept, "second")
+        assert [each["id"] for each in line.exchanges()] == ["connection-1"]
