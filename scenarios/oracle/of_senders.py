@@ -77,9 +77,7 @@ SENDERS = (
         (DUPLICATE,),
         "the file with the name that begins each key is emptied and written anew in place",
     ),
-    Variant(
-        journal("pid-lock", bad_sender("pid-lock")), SENDER, (POINTS, LINES), (STUCK,), "a file with a pid is the lock", "F24"
-    ),
+    Variant(journal("pid-lock", bad_sender("pid-lock")), SENDER, (POINTS,), (STUCK,), "a file with a pid is the lock", "F24"),
     Variant(
         journal("hidden-resend", bad_sender("hidden-resend")),
         SENDER,
