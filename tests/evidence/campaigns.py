@@ -23,7 +23,8 @@ from tests.evidence.tables import STATUSES, STORE
 LINE = "[a-z0-9_]+([.][a-z0-9_]+)*:[1-9][0-9]*"
 AT_POINT = "(pause(-in-lease)?:)?([a-z_]+:)?[a-z_]+([.][a-z_]+)+"
 CALL = "[a-z_]+:sys:[a-z0-9_]+(=[A-Z]+)?"
-FAULT = f"{AT_POINT}#[1-9][0-9]*|[a-z_]+:{LINE}#[1-9][0-9]*|wire:[a-z0-9:-]+#[1-9][0-9]*|{CALL}#[1-9][0-9]*"
+POWER = "power:[0-9]+[.][1-9][0-9]*"
+FAULT = f"{AT_POINT}#[1-9][0-9]*|[a-z_]+:{LINE}#[1-9][0-9]*|wire:[a-z0-9:-]+#[1-9][0-9]*|{CALL}#[1-9][0-9]*|{POWER}"
 ROUND = f"(none|({FAULT})(&({FAULT}))*)"
 SUBJECT_NAME = "[a-z0-9-]+/[a-z0-9-]+"
 CASE = matching(f"{SUBJECT_NAME}/({ROUND}([+]{ROUND})*|random:[a-z0-9-]+)")
@@ -44,7 +45,7 @@ SUBJECT = exact({
     "unfinished": or_null(array(one_of(*STATUSES))), "round_seconds": POSITIVE, "pause_seconds": POSITIVE,
 })  # fmt: skip
 PLAN = exact({
-    "mode": one_of("points", "wire", "pauses", "lines", "syscalls", "random"), "depth": integer(1, 3),
+    "mode": one_of("points", "wire", "pauses", "lines", "syscalls", "power", "random"), "depth": integer(1, 3),
     "budget": or_null(POSITIVE), "keep": one_of("failed", "all"), "store": or_null(STORE), "sources": SHA,
     "subjects": array(SUBJECT), "seed": COUNT,
 }, left_out=("seed",))  # fmt: skip
@@ -64,9 +65,9 @@ RESULT = exact({
         "process": NAME, "point": PLACE, "occurrence": POSITIVE, "round": POSITIVE, "left": TEXT, "digest": SHA,
     })),
     "counts": exact({name: COUNT for name in ("effects", "receipts", "history", "arrivals")}), "digest": SHA,
-    "rounds": POSITIVE, "processes": COUNT, "history": HISTORY,
+    "rounds": POSITIVE, "processes": COUNT, "history": HISTORY, "image": exact({"left": TEXT, "digest": SHA}),
     "reached": array(REACHED),
-}, left_out=("history", "reached"))  # fmt: skip
+}, left_out=("history", "image", "reached"))  # fmt: skip
 TOTALS = exact({
     **{name: COUNT for name in ("cases", "held", "violated", "unknown", "pruned", "processes")}, "fired": array(PLACE),
 })  # fmt: skip
@@ -78,7 +79,8 @@ def manifest(run: Schema) -> Schema:
         "format": {"const": "halt23.campaign"}, "format_version": {"const": 1}, "plan": PLAN,
         "derived": array(exact({
             "subject": matching(SUBJECT_NAME), "points": array(REACHED), "digest": SHA, "doubts": array(NAME),
-        })),
+            "recorded": exact({name: COUNT for name in ("calls", "images", "judged")}),
+        }, left_out=("recorded",))),
         "declared": array(DECLARED), "totals": TOTALS, "verdict": one_of("PASS", "FAIL", "UNKNOWN"), "run": run,
         "sources": named(SHA), "files": named(exact({"bytes": COUNT, "sha256": SHA})),
     })  # fmt: skip
