@@ -82,6 +82,8 @@ def list_scenarios(arguments: argparse.Namespace) -> int:
 
 def list_points(arguments: argparse.Namespace) -> int:
     """Print the declared fault points, the scenarios that fire them, and which modes of exploring work on this machine."""
+    from scenarios.explore import modes  # noqa: PLC0415 - only here
+
     fired: dict[str, list[str]] = {}
     for scenario in SCENARIOS:
         for step in scenario.steps:
@@ -94,14 +96,12 @@ def list_points(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(points, indent=1))
         return 0
-    from scenarios.explore.levels import MODES, unavailable  # noqa: PLC0415 - the machine-readable list does without
 
     for point in points:
         used = f"  [{', '.join(point['scenarios'])}]" if point["scenarios"] else ""
         print(f"{point['point']:<28} {point['meaning']}{used}")
-    for mode in MODES:
-        why = unavailable(mode)
-        print(f"mode {mode:<23} {'works here' if why is None else f'does not work here: {why}'}")
+    for line in modes.told():
+        print(line)
     return 0
 
 
@@ -122,12 +122,14 @@ def explore(arguments: argparse.Namespace) -> int:
     from scenarios.explore.campaign import Plan  # noqa: PLC0415
     from scenarios.explore.levels import POINTS  # noqa: PLC0415
 
-    for name in ("jobs", "budget"):
+    for name in ("jobs", "budget", "workers"):
         value = getattr(arguments, name)
         if value is not None and value < 1:
             raise BadInput(f"--{name} {value}: expected a positive number")
     if arguments.oracle:
         return _oracle(arguments)
+    spread = command.Spreading(arguments.workers, arguments.dask)
+    spread.check(arguments.store)
     plan = Plan(
         command.choose(arguments.subject),
         mode=arguments.mode or POINTS,
@@ -135,17 +137,44 @@ def explore(arguments: argparse.Namespace) -> int:
         budget=arguments.budget,
         keep=arguments.keep,
         jobs=arguments.jobs or os.cpu_count() or 1,
+        seed=_seed(arguments),
     )
-    asked = command.Exploring(arguments.out, plan, _spawn(arguments), arguments.store, resume=arguments.resume)
+    asked = command.Exploring(arguments.out, plan, _spawn(arguments), arguments.store, resume=arguments.resume, spread=spread)
     return command.explore(asked, sys.stderr or io.StringIO())
+
+
+def _seed(arguments: argparse.Namespace) -> int | None:
+    """The first seed of a campaign of mode random; None in other modes."""
+    from scenarios.explore.model import RANDOM  # noqa: PLC0415 - as above
+
+    seed: int | None = arguments.seed
+    if arguments.mode != RANDOM:
+        if seed is not None:
+            raise BadInput(f"--seed {seed}: it goes with --mode {RANDOM}")
+        return None
+    if arguments.depth != 1:
+        raise BadInput(f"--depth {arguments.depth}: a history of mode {RANDOM} is as deep as it is; leave it out")
+    if seed is not None and not 0 <= seed < 10**17:
+        raise BadInput(f"--seed {seed}: expected 0 or more, of at most 17 digits")
+    return 1 if seed is None else seed
 
 
 def _oracle(arguments: argparse.Namespace) -> int:
     from scenarios.explore import oracle  # noqa: PLC0415 - as above
+    from scenarios.explore.model import RANDOM  # noqa: PLC0415
 
-    for name, usual in (("resume", False), ("depth", 1), ("store", SQLITE)):
+    for name, usual in (
+        ("resume", False),
+        ("depth", 1),
+        ("store", SQLITE),
+        ("seed", None),
+        ("workers", None),
+        ("dask", None),
+    ):
         if getattr(arguments, name) != usual:
             raise BadInput(f"--oracle does not go with --{name}")
+    if arguments.mode == RANDOM:
+        raise BadInput(f"--oracle does not go with --mode {RANDOM}: each of its campaigns has a canary, which is the oracle's")
     asked = oracle.Asked(
         arguments.out,
         _spawn(arguments),
@@ -213,7 +242,9 @@ def subcommand_parser() -> argparse.ArgumentParser:
         "--subject", nargs="+", action="extend", default=[], metavar="GLOB", help="journal/keyed, dispatch/* …"
     )
     command.add_argument(
-        "--mode", choices=("points", "wire", "pauses", "power"), help="where the faults strike (default: points)"
+        "--mode",
+        choices=("points", "wire", "pauses", "lines", "syscalls", "power", "random"),
+        help="where the faults strike (default: points)",
     )
     command.add_argument(
         "--oracle", action="store_true", help="systems with a mistake, each of which must be caught, and their correct twins"
@@ -222,13 +253,18 @@ def subcommand_parser() -> argparse.ArgumentParser:
         "--depth", type=int, choices=(1, 2, 3), default=1, help="deaths in a row, each in the recovery from the last"
     )
     command.add_argument("--budget", type=int, metavar="N", help="at most N cases (with --oracle: of each system and mode)")
+    command.add_argument(
+        "--seed", type=int, metavar="N", help="of --mode random: the histories of the seeds from N on (default: 1)"
+    )
     command.add_argument("--keep", choices=("failed", "all"), default="failed", help="whose files stay")
     command.add_argument("--jobs", type=int, metavar="N", help="cases at once (default: one a core)")
+    command.add_argument("--workers", type=int, metavar="N", help="play the cases in N processes of a pool")
+    command.add_argument("--dask", metavar="ADDRESS", help="play them on the Dask cluster of this scheduler, 127.0.0.1:PORT")
     command.add_argument("--resume", action="store_true", help="go on with a campaign that was interrupted")
     command.set_defaults(command=explore)
     for name, function in (("replay", replay), ("shrink", shrink)):
         command = commands.add_parser(name, description=function.__doc__)
-        command.add_argument("case", metavar="CASE", help="its name, as a campaign prints it")
+        command.add_argument("case", metavar="CASE", help="its name, as a campaign prints it; or a file of seeds/")
         command.set_defaults(command=function)
     for command in (commands.choices[name] for name in ("explore", "replay", "shrink")):
         command.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new directory")

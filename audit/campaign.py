@@ -12,13 +12,35 @@ from __future__ import annotations
 
 from itertools import islice
 
-from audit import campaign_baseline, campaign_derive, campaign_kept, campaign_lines, campaign_plan, campaign_power, inventory
+from audit import (
+    campaign_baseline,
+    campaign_derive,
+    campaign_history,
+    campaign_kept,
+    campaign_lines,
+    campaign_plan,
+    campaign_power,
+    campaign_random,
+    campaign_struck,
+    inventory,
+)
 from audit.archive import Report, document
 from audit.campaign_kept import Folder
 from audit.campaign_plan import Case, Fault
 from audit.campaign_play import Setting
 from audit.campaign_state import States
-from audit.campaign_words import HELD, KEEP_ALL, POWER, POWER_CUT, SUBJECTS, VIOLATED, declared
+from audit.campaign_words import (
+    HELD,
+    HISTORIES,
+    KEEP_ALL,
+    POWER,
+    POWER_CUT,
+    RANDOM,
+    SUBJECTS,
+    SYSCALLS,
+    VIOLATED,
+    declared,
+)
 from audit.campaign_words import UNKNOWN as IN_DOUBT
 from audit.files import Tree, Unreadable
 from audit.findings import FAIL, PASS, UNKNOWN, Findings, show
@@ -31,6 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from audit.campaign_calls import Call
     from audit.campaign_plan import Subject
     from audit.findings import Note
     from audit.inventory import Checkout
@@ -51,6 +74,7 @@ TOTALS: Shape = {
     "fired": list_of(NAME),
 }  # fmt: skip
 MOST_TOLD = 20
+RUNS = ("run-1", "run-2", "calls-1", "calls-2")
 
 
 class Campaign:
@@ -64,10 +88,12 @@ class Campaign:
         self.totals = dict.fromkeys(("cases", "held", "violated", "unknown", "pruned", "processes", "kept"), 0)
         self.fired: set[str] = set()
         self.broken: list[str] = []
+        self.violated: dict[str, list[tuple[str, dict[str, Any]]]] = {}
         self.doubted: list[str] = []
         self._note = self.findings.about(RESULTS)
-        self._folders = _folders(tree)
+        self.folders = _folders(tree)
         self._lines = self._results(0, None)
+        self._called: list[dict[str, list[Call]]] = []
 
     def run(self) -> None:
         """Hold every subject, its cases level by level, and that there are no others."""
@@ -76,6 +102,8 @@ class Campaign:
         if names != [subject.name for subject in self.subjects]:
             self.findings.add(MANIFEST, "derived", f"is of {show(names)}, but the plan has other subjects")
             return
+        if self.plan["mode"] == RANDOM and not any(each["doubts"] for each in derived):
+            campaign_random.hold_canary(self)
         for subject, told in zip(self.subjects, derived, strict=True):
             reached = self._baseline(subject, told)
             if told["doubts"]:
@@ -84,16 +112,18 @@ class Campaign:
                 return
         if next(self._lines, None) is not None:
             self._note("", f"has more lines than the {self.totals['cases']} cases that the plan comes to")
+        if self.plan["mode"] == RANDOM:
+            campaign_random.hold_seeds(self)
         if not self.totals["cases"] and not self.doubted:
             self.doubted.append("no case was derived")
 
     def _baseline(self, subject: Subject, told: dict[str, Any]) -> list[Reached] | None:
         """Hold the runs without faults of a subject; the points of each round."""
         paths = [f"baseline/{subject.name}/run-{number}/" for number in (1, 2)]
-        folders = [Folder(path, self._folders.pop(path, [])) for path in paths]
+        folders = [Folder(path, self.folders.pop(path, [])) for path in paths]
         note = self.findings.about(f"baseline/{subject.name}")
         if told["doubts"]:  # whatever is wrong there is why nothing follows from it
-            for folder in folders:
+            for folder in [*folders, *self._recorded(subject)]:
                 self.expected |= {folder.path + name for name in folder.names}
             return None
         case = campaign_plan.Case(subject, [])
@@ -107,23 +137,56 @@ class Campaign:
             said = f"is {told['digest']}, but {paths[0]} gives {first.state.digest}"
             self.findings.add(MANIFEST, f"{place}.digest", said)
         points: list[Reached] = told["points"]
+        if self.plan["mode"] == SYSCALLS and not self._hold_calls(case, (folders[0], len(points)), note):
+            return None
         return points
+
+    def _recorded(self, subject: Subject) -> list[Folder]:
+        """The folders of the runs whose system calls were recorded."""
+        paths = [f"baseline/{subject.name}/calls-{number}/" for number in (1, 2)]
+        windows = f"baseline/{subject.name}/{campaign_struck.WINDOWS}"
+        if self.plan["mode"] == SYSCALLS and windows in self.tree.sizes:
+            self.expected.add(windows)
+        return [Folder(path, self.folders.pop(path, [])) for path in paths if path in self.folders]
+
+    def _hold_calls(self, case: Case, observed: tuple[Folder, int], note: Note) -> bool:
+        """Hold the recorded runs of a subject and its windows; False where nothing can be derived from them."""
+        setting, runs = Setting(self.plan, False, baseline=True), []
+        base = f"baseline/{case.subject.name}/"
+        for folder in self._recorded(case.subject):
+            found = campaign_kept.derive(self.states, folder, (case, setting), note)
+            if found is None or found.play.broken:
+                return False
+            for wrong in [*found.doubts, *found.violations]:
+                note(folder.path, f"does not hold without any fault: {wrong}")
+            runs.append(campaign_struck.listings(self.states, folder, (case, found.play.rounds), note))
+            self.expected |= folder.paths()
+        if len(runs) != len(("calls-1", "calls-2")):
+            note(base, "has not two runs whose calls were recorded")
+            return False
+        folder, rounds = observed
+        marked = campaign_struck.listings(self.states, folder, (case, rounds), note)
+        campaign_struck.hold_recorded(self.states, runs, (f"{base}{campaign_struck.WINDOWS}", marked), note)
+        self._called = runs[0]
+        return True
 
     def _explore(self, subject: Subject, reached: list[Reached]) -> bool:
         """Hold the cases of a subject; False where their list is another than the one that was derived."""
-        recorded = None
+        if self.plan["mode"] == RANDOM:
+            return self._histories(subject)
+        cases, images = campaign_derive.first_level(subject, self.plan["mode"], reached), None
+        if self.plan["mode"] == SYSCALLS:
+            cases = campaign_derive.of_calls(subject, self._called)
         if self.plan["mode"] == POWER:
-            recorded = self._recorded(subject)
-            if recorded is None:
+            images = self._images(subject)
+            if images is None:
                 return False
-            cases = iter([Case(subject, [[Fault(POWER_CUT, "", str(call), number)]]) for call, number in recorded.judged])
-        else:
-            cases = campaign_derive.first_level(subject, self.plan["mode"], reached)
+            cases = iter([Case(subject, [[Fault(POWER_CUT, "", str(call), number)]]) for call, number in images.judged])
         deeper = campaign_derive.Deeper(subject, self.plan["mode"], reached)
         if self.totals["cases"] == self.plan["budget"]:
             self.doubted.append(f"{subject.name}: the budget was spent before it")
         for depth in range(1, self.plan["depth"] + 1):
-            first, setting = self.totals["cases"], Setting(self.plan, depth < self.plan["depth"], recorded=recorded)
+            first, setting = self.totals["cases"], Setting(self.plan, depth < self.plan["depth"], images=images)
             for case in cases:
                 if self.totals["cases"] == self.plan["budget"]:
                     break
@@ -136,7 +199,35 @@ class Campaign:
             cases = deeper.cases(self._parsed(first, self.totals["cases"]))
         return True
 
-    def _recorded(self, subject: Subject) -> campaign_power.Recorded | None:
+    def _histories(self, subject: Subject) -> bool:
+        """Hold the histories of a subject: those of files by name, then those of the seeds; False where they are others."""
+        budget, setting = self.plan["budget"], Setting(self.plan, False)
+        most = HISTORIES if budget is None else max(1, budget // len(self.subjects))
+        last, seed = "", self.plan["seed"]
+        for _ in range(most):
+            if self.totals["cases"] == budget:
+                break
+            place = f"line {self.totals['cases'] + 1}"
+            data, complete = next(self._lines, (b"", False))
+            line = campaign_lines.read(data, complete, campaign_lines.TOLD, self._note, place) if data else None
+            if line is None:
+                self._note(place, f"is missing, or no result: {subject.name} has {most} histories")
+                return False
+            owner, _, name = line["case"].rpartition("/random:")
+            wanted = f"{seed}" if name[:1].isdigit() or name <= last or seed != self.plan["seed"] else name
+            case = campaign_history.case_of(line["case"], line["history"], subject, self._note, place)
+            if owner != subject.name or name != wanted or case is None:
+                self._note(place, f"is of {show(line['case'])}, expected {subject.name}/random:{wanted}")
+                return False
+            if name[:1].isdigit():
+                seed += 1
+            last = name
+            if line["verdict"] == VIOLATED and name[:1].isdigit():
+                self.violated.setdefault(subject.name, []).append((name, line))
+            self._held(line, case, setting)
+        return True
+
+    def _images(self, subject: Subject) -> campaign_power.Recorded | None:
         """The recording of a subject, held against what the manifest tells of it."""
         base = f"baseline/{subject.name}"
         self.expected |= {f"{base}/{campaign_power.CALLS}", f"{base}/{campaign_power.VIEWS}"}
@@ -159,21 +250,27 @@ class Campaign:
         if not data:
             self._note(place, f"is missing: {case.name} was derived next")
             return False
-        line = campaign_lines.read(data, complete, setting.observed, self._note, place)
+        more = campaign_lines.OBSERVED if setting.observed else {}
+        line = campaign_lines.read(data, complete, more, self._note, place)
         if line is None:
             return False
         if line["case"] != case.name:
             self._note(place, f"is of {show(line['case'])}, but {show(case.name)} is the next case that was derived")
             return False
-        campaign_lines.hold(line, case, self._note, place)
+        self._held(line, case, setting)
+        return True
+
+    def _held(self, line: dict[str, Any], case: Case, setting: Setting) -> None:
+        """Hold a line and, where they are kept, the files of its case."""
+        number = self.totals["cases"]
+        campaign_lines.hold(line, case, self._note, f"line {number + 1}")
         self._count(line)
         path = f"cases/{number:06d}/"
         if self.plan["keep"] == KEEP_ALL or line["verdict"] != HELD:
             self.totals["kept"] += 1
-            folder = Folder(path, self._folders.pop(path, []))
+            folder = Folder(path, self.folders.pop(path, []))
             campaign_kept.hold(self.states, folder, (case, setting), line, self.findings.about(case.name))
             self.expected |= folder.paths()
-        return True
 
     def _count(self, line: dict[str, Any]) -> None:
         verdict = line["verdict"]
@@ -205,10 +302,10 @@ def _folders(tree: Tree) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name in tree.sizes:
         parts = name.split("/")
-        if parts[0] == "cases" and len(parts) > 2:
+        if parts[0] in ("cases", "canary") and len(parts) > 2:
             at = 2
         elif parts[0] == "baseline":
-            at = next((at for at, part in enumerate(parts[:-1], 1) if part in ("run-1", "run-2")), 0)
+            at = next((at for at, part in enumerate(parts[:-1], 1) if part in RUNS), 0)
         else:
             continue
         if at:

@@ -1,23 +1,51 @@
 """The cases that a campaign must have, derived anew from the points of its runs without faults.
 
-Level by level, in one order. The first level has a case for each process, point and occurrence (mode `points`), for each that
-can be stopped and overtaken (`pauses`; twice where it has a lease), or for each cut of each connection (`wire`). A deeper level
-adds one death to each case of the level before: in the round behind it, or in its last round where others come to points only
-because of its single death. Not so if the last death of that case left a state that was met before: of the same process, with
-the same digest.
+Level by level, in one order. The first level has a case for each process, point and occurrence (mode `points`; in mode `lines`
+a line stands for a point, and of its occurrences the first two and the last), for each that can be stopped and overtaken
+(`pauses`; twice where it has a lease), for each cut of each connection (`wire`), or for each call that changes something and
+each way in which it can end (`syscalls`). A deeper level adds one death to each case of the level before: in the round behind
+it, or in its last round where others come to points only because of its single death. Not so if the last death of that case
+left a state that was met before: of the same process, with the same digest.
 """
 
 from __future__ import annotations
 
+from audit.campaign_calls import strikes
 from audit.campaign_plan import Case, Fault, Subject, parse
-from audit.campaign_words import CUT, CUTS, DEATH, PAUSE, PAUSES, POINTS, RELAY, WIRE
+from audit.campaign_words import (
+    CUT,
+    CUTS,
+    DEATH,
+    ERROR,
+    FIRST_OF_LINE,
+    LINES,
+    PAUSE,
+    PAUSES,
+    POINTS,
+    RELAY,
+    WIRE,
+    is_line,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
+    from audit.campaign_calls import Call
+
     Reached = dict[str, dict[str, int]]
+
+
+def of_calls(subject: Subject, listed: list[dict[str, list[Call]]]) -> Iterator[Case]:
+    """The cases of mode syscalls, from the calls of each round."""
+    for before, each in enumerate(listed):
+        for process, calls in each.items():
+            for name, number, error in strikes(calls):
+                struck = Fault(ERROR, process, f"sys:{name}={error}", number)
+                if not error:
+                    struck = Fault(DEATH, process, f"sys:{name}", number)
+                yield Case(subject, [*[[] for _ in range(before)], [struck]])
 
 
 def first_level(subject: Subject, mode: str, reached: list[Reached]) -> Iterator[Case]:
@@ -31,7 +59,7 @@ def first_level(subject: Subject, mode: str, reached: list[Reached]) -> Iterator
     for before, points in enumerate(reached):
         for process, point, occurrence in _each(points):
             role = subject.role(process)
-            if mode == POINTS:
+            if mode in (POINTS, LINES):
                 yield Case(subject, [*[[] for _ in range(before)], [Fault(DEATH, process, point, occurrence)]])
             elif mode == PAUSES and role is not None and role["stoppable"] and not role["server"]:
                 for in_lease in (False,) if role["lease_seconds"] is None else (False, True):
@@ -43,7 +71,8 @@ def _each(points: Reached) -> Iterator[tuple[str, str, int]]:
     for process, found in points.items():
         for point, count in found.items():
             for occurrence in range(1, count + 1):
-                yield process, point, occurrence
+                if occurrence <= FIRST_OF_LINE or occurrence == count or not is_line(point):
+                    yield process, point, occurrence
 
 
 class Deeper:

@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from audit.campaign_history import HistoryPlay
     from audit.campaign_plan import Fault
     from audit.campaign_play import Play
     from audit.campaign_state import States
@@ -23,7 +24,7 @@ UNSENT = ("redirect", "retry-after-seconds", "retry-after-date")
 REPLACED = (*UNSENT, "unreadable-success", "oversized-success")
 
 
-def hold(states: States, folder: str, play: Play, note: Note) -> None:
+def hold(states: States, folder: str, play: Play | HistoryPlay, note: Note) -> None:
     """Hold the journal of the case in `folder`; a fault that was not done becomes a doubt of `play`."""
     if folder + EXCHANGES not in states.tree.sizes:
         return
@@ -40,6 +41,8 @@ def hold(states: States, folder: str, play: Play, note: Note) -> None:
             whole, forwarded = data[f"{side}_bytes"], data[f"{side}_forwarded_bytes"]
             if data["fault"] == "none" and whole != forwarded:
                 note(record.place, f"forwarded {forwarded} of {whole} bytes of a {side} without any fault")
+    if play.case.history is not None:
+        return  # there a connection need not come
     found = {record.id: record.data for record in journal.records}
     died = {number for number, _ in play.deaths}
     for round_, fault in faults.values():

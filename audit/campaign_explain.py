@@ -17,6 +17,8 @@ SHOWN = 20
 MODES = {
     "points": "one case for each process, point and occurrence at which it can die",
     "wire": "one case for each cut of each connection between sender and receiver",
+    "lines": "one case for each process and each line of its functions, the first two times and the last",
+    "syscalls": "one case for each call of the system that changes something, and each way in which it can end",
     "pauses": "one case for each point at which a program can be stopped and overtaken by another one of its kind",
 }
 WALK = (

@@ -6,11 +6,12 @@ of it must be what the case's line in `results.jsonl` says.
 
 from __future__ import annotations
 
-from audit import campaign_exchanges, campaign_play
+from audit import campaign_exchanges, campaign_play, campaign_struck
 from audit.campaign_exchanges import EXCHANGES
+from audit.campaign_history import HistoryPlay
 from audit.campaign_state import OTHERS, RECEIVER, SENDER, counted
 from audit.campaign_verdicts import kinds, outcome, violations
-from audit.campaign_words import RELAY, declared
+from audit.campaign_words import RELAY, declared, is_line
 from audit.findings import show
 
 TYPE_CHECKING = False
@@ -51,14 +52,16 @@ class Folder:
 class Derived:
     """What follows from the files of one case."""
 
-    __slots__ = ("before", "doubts", "listed", "play", "state", "violations")
+    __slots__ = ("before", "doubts", "listed", "more", "play", "state", "violations")
 
-    def __init__(self, play: Play, state: State, listed: list[Listed], finished: bool, before: list[str] | None = None) -> None:
-        self.before = before or []
+    def __init__(
+        self, play: Play | HistoryPlay, state: State, listed: list[Listed], finished: bool, beside: tuple[list[str], list[str]]
+    ) -> None:
+        self.before, self.more = beside
         self.play = play
         self.state = state
         self.listed = listed
-        self.violations = [*self.before, *violations(play.case, state, finished)]
+        self.violations = [*self.before, *violations(play.case, state, finished), *self.more]
         self.doubts = play.doubts
 
 
@@ -75,7 +78,10 @@ def derive(
     records = campaign_play.records(tree, folder.path + PROCESSES, note)
     if records is None:
         return None
-    play = campaign_play.Play(case, setting, records, local, doubted=doubted).run()
+    player = campaign_play.Play if case.history is None else HistoryPlay
+    play = player(case, setting, records, local, doubted=doubted).run()
+    if isinstance(play, HistoryPlay) and line is not None:
+        play.in_order(line["deaths"])
     modules = {record["command"][2] for record in records if len(record["command"]) > 2}
     if case.subject.database:
         folder.expected.add(END)
@@ -96,17 +102,32 @@ def derive(
         export = None
     state = states.read(folder.path, folder.names, case.subject, export, note)
     rounds = line["rounds"] if line is not None and doubted else play.rounds
-    listed = _points(states, folder, (case, rounds), local) if setting.observed else []
+    by_line = setting.listing == "LINES_TO"
+    listed = _points(states, folder, (case, rounds), local, by_line=by_line) if setting.observed else []
+    more = _struck(states, folder, (play, rounds), listed, local)
     finished = play.settled and play.rounds >= len(case.rounds) and not state.unfinished
     if not (finished or play.rounds == play.most_rounds or play.broken or play.doubts):
         play.doubts.append(f"round {play.rounds}: nobody went on, though something was left to do")
     before = _image(states, folder, (case, setting), line, local) if line is not None else []
-    found = Derived(play, state, listed, finished, before)
+    found = Derived(play, state, listed, finished, (before, more))
     if not found.violations:
         for lines in state.lines.values():
             for place, sentence in lines.notes:
                 local(place, sentence)
     return found
+
+
+def _struck(
+    states: States, folder: Folder, played: tuple[Play | HistoryPlay, int], listed: list[Listed], note: Note
+) -> list[str]:
+    """Hold the system calls that a case has listed; what their strikes broke. A history strikes none."""
+    play, rounds = played
+    if isinstance(play, HistoryPlay):
+        return []
+    called = campaign_struck.listings(states, folder, (play.case, rounds), note)
+    if play.setting.observed and play.setting.recorded:
+        campaign_struck.hold_marks(called, listed, note)
+    return campaign_struck.followed(play, called, folder.path, note)
 
 
 def unread(line: dict[str, Any]) -> bool:
@@ -137,7 +158,7 @@ def _followed(found: Derived, lefts: list[State], line: dict[str, Any], note: Ca
     """The members of a line that follow from processes that could be played to their end."""
     play, told, broken = found.play, line["doubts"], found.violations
     if told and line["violations"] != broken:  # it may have been given up though nothing was left to do
-        broken = [*found.before, *violations(play.case, found.state, False)]
+        broken = [*found.before, *violations(play.case, found.state, False), *found.more]
     for doubt in [] if told else play.doubts:
         note(f"shows what the line does not doubt: {doubt}")
     idle = play.settled and play.rounds == play.most_rounds and bool(found.state.unfinished)
@@ -162,7 +183,7 @@ def _followed(found: Derived, lefts: list[State], line: dict[str, Any], note: Ca
 def _image(states: States, folder: Folder, played: tuple[Case, Setting], line: dict[str, Any], note: Note) -> list[str]:
     """Hold what a loss of power left against the recording; what is wrong with that."""
     case, setting = played
-    power, recorded = case.power, setting.recorded
+    power, recorded = case.power, setting.images
     if power is None or recorded is None or "image" not in line:
         return []
     names = [name.removeprefix("image/") for name in folder.names if name.startswith("image/")]
@@ -194,6 +215,7 @@ def hold_reached(told: list[Reached], found: Derived, note: Callable[[str], None
     if len(told) != len(found.listed):
         note(f"are of {len(found.listed)} rounds, but {len(told)} are told of")
         return
+    assert isinstance(found.play, campaign_play.Play)
     servers = {role["process"] for role in found.play.case.subject.roles if role["server"]}
     for number, (reached, listed) in enumerate(zip(told, found.listed, strict=True), 1):
         if list(reached) != list(listed):
@@ -231,8 +253,8 @@ def _left(states: States, folder: Folder, subject: Subject, line: dict[str, Any]
     return found
 
 
-def _points(states: States, folder: Folder, played: tuple[Case, int], note: Note) -> list[Listed]:
-    """The points that each round's processes listed, in the order of the roles."""
+def _points(states: States, folder: Folder, played: tuple[Case, int], note: Note, *, by_line: bool) -> list[Listed]:
+    """The points, or lines, that each round's processes listed, in the order of the roles."""
     found: list[Listed] = []
     case, rounds = played
     for number in range(1, rounds + 1):
@@ -248,7 +270,7 @@ def _points(states: States, folder: Folder, played: tuple[Case, int], note: Note
             points = [POINTS.get(point, point) for point in data.decode("ascii", "replace").split("\n")[:-1]]
             listed[role["process"]] = points
             for point in points:
-                if point not in POINTS and case.subject.known:
-                    note(name, f"has {show(point)}, which is no point")
+                if not (is_line(point) if by_line else point in POINTS or not case.subject.known):
+                    note(name, f"has {show(point)}, which is no {'line' if by_line else 'point'}")
         found.append(listed)
     return found

@@ -29,14 +29,15 @@ LINE: Shape = {
     "violations": list_of(VIOLATION), "doubts": list_of(NAME), "deaths": LIST, "counts": OBJECT, "digest": SHA,
     "rounds": POSITIVE, "processes": COUNT,
 }  # fmt: skip
+OBSERVED: Shape = {"reached": list_of(OBJECT)}
+TOLD: Shape = {"history": OBJECT}
 IMAGE: Shape = {"left": TEXT, "digest": SHA}
-OBSERVED: Shape = {**LINE, "reached": list_of(OBJECT)}
 DIED: Shape = {"process": NAME, "point": NAME, "occurrence": POSITIVE, "round": POSITIVE, "left": TEXT, "digest": SHA}
 COUNTS: Shape = dict.fromkeys(("effects", "receipts", "history", "arrivals"), COUNT)
 
 
-def read(data: bytes, complete: bool, observed: bool, note: Note, place: str) -> dict[str, Any] | None:
-    """The result that a line holds; None, with findings, where it cannot be worked with."""
+def read(data: bytes, complete: bool, more: Shape, note: Note, place: str) -> dict[str, Any] | None:
+    """The result that a line holds, with `more` members; None, with findings, where it cannot be worked with."""
     if not complete:
         note(place, "the last line does not end with a newline")
     try:
@@ -44,9 +45,8 @@ def read(data: bytes, complete: bool, observed: bool, note: Note, place: str) ->
     except Malformed as problem:
         note(place, f"the line is no result: {problem}")
         return None
-    shape = OBSERVED if observed else LINE
-    shape = {**shape, "image": OBJECT} if type(line) is dict and "image" in line else shape
-    good = [holds(line, shape, note, f"{place} ")]
+    image: Shape = {"image": OBJECT} if type(line) is dict and "image" in line else {}
+    good = [holds(line, {**LINE, **more, **image}, note, f"{place} ")]
     if good[0]:
         good += [holds(each, DIED, note, f"{place} deaths[{at}]") for at, each in enumerate(line["deaths"])]
         good.append("image" not in line or holds(line["image"], IMAGE, note, f"{place} image"))
@@ -75,7 +75,9 @@ def hold(line: dict[str, Any], case: Case, note: Note, place: str) -> None:
         note(f"{place} verdict", f"is {line['verdict']}, but its violations and doubts make it {followed}")
     if line["kinds"] != kinds(line["violations"]):
         note(f"{place} kinds", f"are {show(line['kinds'])}, but its violations are of {show(kinds(line['violations']))}")
-    if not line["doubts"]:
+    if case.history is not None:
+        _deaths_of_history(line, case, note, place)
+    elif not line["doubts"]:
         _deaths(line, case, note, place)
     bound = len(case.rounds) + SPARE_ROUNDS
     if line["rounds"] > bound or (not line["doubts"] and line["rounds"] < len(case.rounds)):
@@ -83,7 +85,7 @@ def hold(line: dict[str, Any], case: Case, note: Note, place: str) -> None:
     if ("image" in line) != (case.power is not None):
         note(f"{place} image", "is told of where the power is cut, and nowhere else")
     played = line["rounds"] - (case.power is not None)
-    if line["processes"] < played and not line["doubts"]:
+    if line["processes"] < played and not line["doubts"] and case.history is None:
         note(f"{place} processes", f"are {line['processes']}, fewer than the {played} rounds that were played")
     if "reached" in line and len(line["reached"]) != line["rounds"] and not line["doubts"]:
         note(f"{place} reached", f"tells of {len(line['reached'])} rounds, but there were {line['rounds']}")
@@ -99,6 +101,20 @@ def _deaths(line: dict[str, Any], case: Case, note: Note, place: str) -> None:
         note(f"{place} deaths", f"are {show(told)}, but the case's name has {show(named)}")
     if told and line["verdict"] == HELD and line["rounds"] <= told[-1][0]:
         note(f"{place} rounds", f"are {line['rounds']}, but the last death was in round {told[-1][0]} and was recovered from")
+
+
+def _deaths_of_history(line: dict[str, Any], case: Case, note: Note, place: str) -> None:
+    """Whoever died was struck there by a step, once for each step that strikes."""
+    left = [(fault.process, fault.what, fault.number) for _, fault in case.faults(DEATH)]
+    for each in line["deaths"]:
+        told = (each["process"], each["point"], each["occurrence"])
+        if told not in left:
+            note(f"{place} deaths", f"have {show(told)}, but no step of the history strikes so, or it has struck before")
+        else:
+            left.remove(told)
+    steps = [each["round"] for each in line["deaths"]]
+    if steps != sorted(steps) or (steps and steps[-1] > len((case.history or {})["steps"])):
+        note(f"{place} deaths", f"are in the steps {show(steps)}, but come in the order of the steps, and not in the recovery")
 
 
 def _allowed(line: dict[str, Any], case: Case, note: Note, place: str) -> None:
@@ -118,7 +134,11 @@ def _allowed(line: dict[str, Any], case: Case, note: Note, place: str) -> None:
     if counts["arrivals"] < counts["effects"] and case.power is None:  # arrivals are not synced, effects are
         note(f"{place} counts.arrivals", f"are {counts['arrivals']}, fewer than the {counts['effects']} effects")
     # A program sends an operation once in each run of it, and who overtakes another is one run more.
-    runs = line["rounds"] * len(case.subject.data["roles"]) + len(case.faults(PAUSE))
+    runs = (
+        line["processes"]
+        if case.history is not None
+        else line["rounds"] * len(case.subject.data["roles"]) + len(case.faults(PAUSE))
+    )
     if case.subject.known and counts["arrivals"] > promised * runs + case.copies:
         note(f"{place} counts.arrivals", f"are {counts['arrivals']}, more than its programs can have sent in their {runs} runs")
     if line["processes"] > runs:

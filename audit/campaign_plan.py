@@ -11,16 +11,22 @@ from audit.campaign_words import (
     CUT,
     DEATH,
     DEEPEST,
+    ERROR,
     KEEP_ALL,
     KEEP_FAILED,
+    LINES,
     PAUSE,
     PAUSES,
     POINTS,
     POWER,
     POWER_CUT,
+    RANDOM,
     RELAY,
     SUBJECTS,
+    SYS,
+    SYSCALLS,
     WIRE,
+    is_line,
 )
 from audit.expectations import STORES
 from audit.expectations.words import STATUSES
@@ -37,7 +43,7 @@ if TYPE_CHECKING:
     from audit.shapes import Shape
 
 PLAN: Shape = {
-    "mode": one_of(POINTS, WIRE, PAUSES, POWER),
+    "mode": one_of(POINTS, WIRE, PAUSES, LINES, SYSCALLS, POWER, RANDOM),
     "depth": Kind(f"1 to {DEEPEST}", lambda value: type(value) is int and 1 <= value <= DEEPEST),
     "budget": optional(POSITIVE), "keep": one_of(KEEP_FAILED, KEEP_ALL), "store": optional(one_of(*STORES)),
     "sources": SHA, "subjects": LIST,
@@ -58,8 +64,9 @@ LATE, IN_LEASE = "pause:", "pause-in-lease:"
 
 
 class Fault:
-    """One fault: a death or a pause of `process` at `what`, or what the relay does to connection `number`, or what is on the
-    disks (image `number`) when the power was cut after call `what` of the recorded run.
+    """One fault: a death or a pause of `process` at `what`, an error of a system call of it (`sys:fsync=EIO`), or what the
+    relay does to connection `number`, or what is on the disks (image `number`) when the power was cut after call `what` of the
+    recorded run.
 
     Who is paused is overtaken when every lease is over, or `in_lease`.
     """
@@ -77,6 +84,16 @@ class Fault:
     def setting(self) -> str:
         """`POINT#OCCURRENCE`, as the environment has it."""
         return f"{self.what}#{self.number}"
+
+    @property
+    def call(self) -> str:
+        """The system call that it strikes; empty of other faults."""
+        return self.what.removeprefix(SYS).partition("=")[0] if self.what.startswith(SYS) else ""
+
+    @property
+    def error(self) -> str:
+        """What that call ends with; empty where the process is killed in it."""
+        return self.what.partition("=")[2] if self.call else ""
 
 
 class Subject:
@@ -115,17 +132,23 @@ class Subject:
 
 
 class Case:
-    """A subject with its faults, round by round."""
+    """A subject with its faults, round by round; or with a `history`, which has its own name and whose faults need not come."""
 
-    __slots__ = ("rounds", "subject")
+    __slots__ = ("history", "rounds", "subject", "told")
 
-    def __init__(self, subject: Subject, rounds: list[list[Fault]]) -> None:
+    def __init__(
+        self, subject: Subject, rounds: list[list[Fault]], told: str | None = None, history: dict[str, Any] | None = None
+    ) -> None:
         self.subject = subject
         self.rounds = rounds
+        self.told = told
+        self.history = history
 
     @property
     def name(self) -> str:
         """The case's name."""
+        if self.told is not None:
+            return self.told
         told = ["&".join([self._text(fault) for fault in each]) or NONE for each in self.rounds]
         return f"{self.subject.name}/{'+'.join(told) or NONE}"
 
@@ -198,6 +221,11 @@ def _fault(text: str, subject: Subject) -> Fault | None:
         return None
     if body.startswith("wire:"):
         return Fault(CUT, RELAY, body[5:], int(number))
+    struck, colon, what = body.partition(":")
+    if colon and what.startswith(SYS):
+        return Fault(ERROR if "=" in what else DEATH, struck, what, int(number)) if subject.role(struck) else None
+    if is_line(what):
+        return Fault(DEATH, struck, what, int(number))
     in_lease = body.startswith(IN_LEASE)
     kind = PAUSE if in_lease or body.startswith(LATE) else DEATH
     process, colon, point = body.removeprefix(IN_LEASE).removeprefix(LATE).rpartition(":")
@@ -210,7 +238,8 @@ def _fault(text: str, subject: Subject) -> Fault | None:
 
 def subjects(plan: dict[str, Any], note: Note) -> list[Subject] | None:
     """Hold the plan's shape; its subjects as the mode has them, or None where it cannot be worked with."""
-    if not holds(plan, PLAN, note, ""):
+    shape = {**PLAN, "seed": COUNT} if plan.get("mode") == RANDOM else PLAN
+    if not holds(plan, shape, note, ""):
         return None
     found = []
     for number, data in enumerate(plan["subjects"]):
@@ -219,7 +248,7 @@ def subjects(plan: dict[str, Any], note: Note) -> list[Subject] | None:
             return None
         if not all([holds(role, ROLE, note, f"{place}.roles[{at}]") for at, role in enumerate(data["roles"])]):
             return None
-        found.append(Subject(data, _wired(data["roles"]) if plan["mode"] == WIRE else data["roles"]))
+        found.append(Subject(data, wired(data["roles"]) if plan["mode"] == WIRE else data["roles"]))
     if not found or len({subject.name for subject in found}) != len(found):
         note("subjects", f"are {show([subject.name for subject in found])}, expected one or more, each once")
         return None
@@ -241,7 +270,7 @@ def strange(found: list[Subject], note: Note) -> list[str]:
     return unknown
 
 
-def _wired(roles: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def wired(roles: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The roles with a relay behind each server, and whoever talked to the server talking to it, impatiently."""
     found = []
     for role in roles:

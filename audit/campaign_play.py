@@ -7,7 +7,7 @@ doubt.
 
 from __future__ import annotations
 
-from audit.campaign_words import CUT, DEATH, PAUSE, RELAY, SPARE_ROUNDS, START_SECONDS, WIRE
+from audit.campaign_words import CUT, DEATH, LINES, PAUSE, RELAY, SPARE_ROUNDS, START_SECONDS, SYSCALLS, WIRE, is_line
 from audit.case import HALTED
 from audit.findings import show
 from audit.processes import EXIT, FAULT, PROCESS, RESOURCES
@@ -34,15 +34,21 @@ DATABASES = {"sqlite": "state/dispatch.db", "postgres": "postgresql://postgres@1
 
 
 class Setting:
-    """How the cases of a level are played: `observed`, every round with new servers, on which store, with files prepared."""
+    """How the cases of a level are played: `observed`, every round with new servers, on which store, with files prepared.
 
-    __slots__ = ("database", "observed", "prepares", "recorded", "restarts")
+    Where calls are `recorded` every process lists them; the runs that are only recorded have new servers in every round.
+    `images` are what a loss of power may leave.
+    """
 
-    def __init__(self, plan: dict[str, Any], observed: bool, baseline: bool = False, recorded: Recorded | None = None) -> None:
+    __slots__ = ("database", "images", "listing", "observed", "prepares", "recorded", "restarts")
+
+    def __init__(self, plan: dict[str, Any], observed: bool, baseline: bool = False, images: Recorded | None = None) -> None:
         self.observed = observed
-        self.recorded = recorded
+        self.listing = "LINES_TO" if plan["mode"] == LINES else "POINTS_TO"
+        self.images = images
         self.database = DATABASES.get(plan["store"], "")
-        self.restarts = plan["depth"] > 1 and plan["mode"] != WIRE
+        self.recorded = baseline and plan["mode"] == SYSCALLS
+        self.restarts = (plan["depth"] > 1 and plan["mode"] != WIRE) or (self.recorded and not observed)
         self.prepares = not baseline and plan["store"] in (None, "sqlite")
 
 
@@ -102,9 +108,9 @@ class Play:
         once = {role["process"] for role in case.subject.roles if role["once"]}
         self._done = set(once) if setting.prepares and not once & case.struck else set()
         self._first = 1
-        if case.power is not None and setting.recorded is not None:
+        if case.power is not None and setting.images is not None:
             # The round in which the power was lost was recorded, and is not played.
-            self._first, self._done = 2, setting.recorded.done(int(case.power.what))
+            self._first, self._done = 2, setting.images.done(int(case.power.what))
 
     def run(self) -> Play:
         """Play all rounds that the records have."""
@@ -147,8 +153,11 @@ class Play:
             if self.broken:
                 return False
         for record in armed:
-            if record["exit_code"] == HALTED:
+            struck = self.case.armed(number, record["process"])
+            if record["exit_code"] == HALTED or (struck is not None and struck.call and struck.kind == DEATH):
                 settled = self._died(record, number)
+            elif record["ended_by"] == ITSELF:
+                settled = False  # a call of it failed, and it has ended
         for fault in self.case.of(number):
             if fault.kind == DEATH and (number, fault) not in self.deaths:
                 self.doubts.append(f"round {number}: {fault.process} was armed at {fault.setting} and did not halt there")
@@ -158,9 +167,11 @@ class Play:
         record = self._take(role, number, role["process"], 0)
         if record is None:
             return False
+        fault = self.case.armed(number, role["process"])
+        if _struck_down(record, fault):
+            return self._died(record, number)
         if record["signal"] is not None or record["ended_by"] != ITSELF:
             self.doubts.append(f"round {number}: {role['process']} was ended, and did not end by itself")
-        fault = self.case.armed(number, role["process"])
         if fault is not None and fault.kind == PAUSE:
             self._overtaken(role, number, record, fault)
         if record["exit_code"] == HALTED:
@@ -189,7 +200,8 @@ class Play:
             return True
         living = self._last.get(name)
         cut = name == RELAY and (case.cuts(number - 1) or case.cuts(number))
-        wanted = self.setting.restarts or cut or case.armed(number, name) is not None
+        struck, before = case.armed(number, name), case.armed(number - 1, name)
+        wanted = self.setting.restarts or cut or struck is not None or (before is not None and bool(before.call))
         if living is not None and living["ended_by"] != ITSELF and not wanted:
             return True
         record = self._take(role, number, name, 0)
@@ -197,16 +209,18 @@ class Play:
             return False
         if record["stdout"] != "":
             self._wrong(record, f"said {show(record['stdout'])}; a server says nothing")
-        if record["exit_code"] == HALTED and record["ready"] is None:
+        if record["ready"] is None and (record["exit_code"] == HALTED or _struck_down(record, struck)):
             return self._died(record, number)
-        if record["ready"] is None and record["ended_by"] == ITSELF and record["exit_code"] is not None and self.deaths:
-            return False  # what a death left stops it
+        stopped = self.deaths or (struck is not None and struck.error)  # by what a death left, or by a call that failed
+        if record["ready"] is None and record["ended_by"] == ITSELF and record["exit_code"] is not None and stopped:
+            return False
         port = record["substitutions"].get(f"{name}.port")
         if record["ready"] != f"{READY}{port}":
             self._wrong(record, f"has the READY line {show(record['ready'])}, but its port is {show(port)}")
-        if record["exit_code"] != HALTED and (record["signal"], record["ended_by"]) != ("SIGKILL", "kill"):
+        failed = struck is not None and struck.error and record["ended_by"] == ITSELF
+        if record["exit_code"] != HALTED and (record["signal"], record["ended_by"]) != ("SIGKILL", "kill") and not failed:
             self.doubts.append(f"round {number}: {name} ended otherwise than by the harness")
-        if record["fault"] is not None:
+        if record["fault"] is not None or (struck is not None and struck.call):
             armed.append(record)
         return True
 
@@ -216,9 +230,18 @@ class Play:
         if fault is None or fault.kind != DEATH:
             self.doubts.append(f"round {number}: {record['process']} ended with 23, though nothing was armed")
             return False
+        if fault.call:
+            if (record["signal"], record["ended_by"]) != ("SIGKILL", "kill"):
+                self._wrong(record, "was to be killed in a system call, but ended otherwise")
+            self.deaths.append((number, fault))
+            return False
         lines = record["stderr"].split("\n")
         witness = f"halt(23) at {fault.setting}"
-        if lines[-2:] != [witness, ""] or record["ended_by"] != ITSELF:
+        said = "\n".join(lines[-2:])
+        if is_line(fault.what):  # and in which function that is
+            said, _, function = said.rstrip("\n").partition(" in ")
+            said += "\n" if function and lines[-1] == "" else ""
+        if said != f"{witness}\n" or record["ended_by"] != ITSELF:
             self._wrong(record, f"ended with 23, but does not end with the witness line {show(witness)}")
         self.deaths.append((number, fault))
         return False
@@ -241,10 +264,10 @@ class Play:
         if name == RELAY:
             command += [part for cut in self.case.cuts(number) for part in ("--fault", f"{cut.number}:{cut.what}")]
         if fault is not None and fault.kind != CUT:
-            environment["HALT_AT" if fault.kind == DEATH else "PAUSE_AT"] = fault.setting
+            environment[_variable(fault)] = fault.setting
         if self.setting.observed and not overtakes:
-            environment["POINTS_TO"] = f"points/{number}.{name}"
-        armed = {"point": fault.what, "occurrence": fault.number} if fault is not None else None
+            environment[self.setting.listing] = f"points/{number}.{name}"
+        armed = {"point": fault.what, "occurrence": fault.number} if fault is not None and not fault.call else None
         wanted = {
             "scenario": f"explore/{self.case.name}", "process": name, "incarnation": self.count[name], "step": number,
             "command": command, "environment": environment, "fault": armed if fault and fault.kind == DEATH else None,
@@ -275,6 +298,20 @@ class Play:
                 self._wrong(record, f"has the substitution {show(value)} for {name}, which is no port of five digits")
             if self._ports.setdefault(name, value) != value:
                 self._wrong(record, f"has the substitution {show(value)} for {name}, before it was {self._ports[name]}")
+
+
+def _variable(fault: Fault) -> str:
+    if fault.kind == PAUSE:
+        return "PAUSE_AT"
+    if fault.call:
+        return "SYSCALL_AT"
+    return "HALT_AT_LINE" if is_line(fault.what) else "HALT_AT"
+
+
+def _struck_down(record: Record, fault: Fault | None) -> bool:
+    """Whether a process was killed in a system call, as it was to be."""
+    killed = (record["signal"], record["ended_by"]) == ("SIGKILL", "kill")
+    return killed and fault is not None and bool(fault.call) and fault.kind == DEATH
 
 
 def _placeholders(text: str) -> list[str]:

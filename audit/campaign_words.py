@@ -7,13 +7,19 @@ verdict is UNKNOWN.
 
 from __future__ import annotations
 
-DEATH, PAUSE, CUT, POWER_CUT = "death", "pause", "cut", "power cut"
-POINTS, WIRE, PAUSES, POWER = "points", "wire", "pauses", "power"
+DEATH, PAUSE, CUT, ERROR, POWER_CUT = "death", "pause", "cut", "error", "power cut"
+POINTS, WIRE, PAUSES, LINES, SYSCALLS, POWER, RANDOM = "points", "wire", "pauses", "lines", "syscalls", "power", "random"
+# Histories of each subject, where the budget says nothing; and those of a subject that are shrunk.
+HISTORIES, MOST_SHRUNK = 100, 3
 KEEP_FAILED, KEEP_ALL = "failed", "all"
 HELD, VIOLATED, UNKNOWN = "held", "violated", "unknown"
-LOST, DUPLICATE, PHANTOM, STUCK = "lost", "duplicate", "phantom", "stuck"
-KINDS = (LOST, DUPLICATE, PHANTOM, STUCK)
+LOST, DUPLICATE, PHANTOM, STUCK, UNDECLARED = "lost", "duplicate", "phantom", "stuck", "undeclared"
+KINDS = (LOST, DUPLICATE, PHANTOM, STUCK, UNDECLARED)
 SPARE_ROUNDS = 3
+FIRST_OF_LINE = 2
+"""Of the many times that a run comes to a line, the first two and the last are cases."""
+STUDIED = ("outbox", "receivers", "scenarios.oracle")
+"""Where the modules are whose lines count."""
 START_SECONDS = 1000
 DEEPEST = 3
 RELAY, COPY = "relay", "duplicate-request"
@@ -39,6 +45,13 @@ JOURNALS = {
 TRANSACTIONS = ("claim", "outcome", "enqueue", "ack", "retry", "purge")
 
 
+def is_line(point: str) -> bool:
+    """Whether this is `MODULE:LINE`, and no declared point."""
+    module, colon, number = point.rpartition(":")
+    studied = any(module == each or module.startswith(each + ".") for each in STUDIED)
+    return bool(colon) and studied and number.isascii() and number.isdigit() and number[0] != "0"
+
+
 def declared() -> list[str]:
     """Every point, sorted."""
     found = ["send.before", "send.response", "inquiry.before", "dispatch.send.before", "dispatch.send.response"]
@@ -61,3 +74,55 @@ SUBJECTS: dict[str, str] = {
     "dispatch-operator/keyed": "c673c858f90ebb6068013f23b9775138ff7171871d6d33b92b408532d9e360c4",
 }
 """The SHA-256 of each subject's object, in canonical form. `python -m tests.audit.campaigns` prints them."""
+
+WRITES, SYNCS = ("write", "pwrite64"), ("fsync", "fdatasync")
+OPENS = ("openat", "open", "creat")
+ON_FILES = (
+    *WRITES, *SYNCS, "ftruncate", "fallocate", "writev", "pwritev", "pwritev2", "sendfile", "copy_file_range", *OPENS, "mkdir",
+    "mkdirat", "rename", "renameat", "renameat2", "unlink", "unlinkat", "rmdir", "link", "linkat", "symlink", "symlinkat",
+    "truncate",
+)  # fmt: skip
+"""The system calls by which something in a file outlives a process."""
+ON_SOCKETS = ("connect", "accept4", "sendto", "sendmsg")
+TCP, SYS, INJECTED = "tcp", "sys:", "!"
+KILLED, SHORT = "", "SHORT"
+REFUSED_NOT = (KILLED, "EINTR", SHORT)
+"""What does not say that the machine refuses: an interrupted call is made again, what is short is written on."""
+ERRORS = {
+    **dict.fromkeys(WRITES, ("ENOSPC", "EIO", "EINTR", SHORT)),
+    **dict.fromkeys((*SYNCS, "ftruncate", "truncate", "fallocate"), ("EIO", "ENOSPC", "EINTR")),
+    **dict.fromkeys(
+        (*OPENS, "mkdir", "mkdirat", "rename", "renameat", "renameat2", "link", "linkat", "symlink"), ("ENOSPC", "EIO")
+    ),
+    **dict.fromkeys(("unlink", "unlinkat", "rmdir"), ("EIO",)),
+    "connect": ("ECONNREFUSED",), "sendto": ("ECONNRESET",), "sendmsg": ("ECONNRESET",), "accept4": ("ECONNABORTED",),
+}  # fmt: skip
+"""What each call is made to fail with, in the order of the cases."""
+DECLARED_CODES = (0, 1, 2, 10, 11, 12, 13, 14, 15, 16)
+_DATABASE = r"\w+ (?:state/dispatch\.db(?:-wal|-shm|-journal)?|state)"
+EXPLAINED = (
+    (
+        _DATABASE, _DATABASE,
+        "inside the database: SQLite answers for a death between two of its own calls and recovers when the file is opened "
+        "next; points are before, in and behind each transaction",
+    ),
+    (
+        r"mkdir \S+", r"fsync \.",
+        "a new folder and its sync: it is empty, and whoever comes next finds it or makes it, as before the first create point",
+    ),
+    (
+        r"fsync (outbox|receiver)/\w+\.jsonl", r"fsync (outbox|receiver)",
+        "the two syncs of a new journal: nothing is written between them, and a process that dies loses nothing by a missing "
+        "sync",
+    ),
+    (
+        r"connect tcp", r"sendto tcp",
+        "a connection that carried nothing: to the receiver it is as if the sender had died at its point before the request",
+    ),
+    (
+        r"sendto tcp", r"accept4 tcp",
+        "between two requests: the answer to the one is given, of the other nothing is read, as at the point before its "
+        "arrival is recorded",
+    ),
+)  # fmt: skip
+"""Windows that need no point: the calls on both sides, and why."""

@@ -27,6 +27,7 @@ from scenarios.wire import PLAIN, Fault, parse, split_at
 
 EXCHANGES = journal.declare("exchanges", "exchange", under_study=False)
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
+SUCCESS = b"HTTP/1.1 2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,8 @@ class Relay:
         return back, bool(back) and back == response and _keeps_open(request)
 
     def _back(self, request: bytes, response: bytes, forwarded: bytes, fault: Fault) -> bytes:
-        if fault.answer is not None:
+        # What is made unreadable is a success that was given: whoever has none to spoil does not invent one.
+        if fault.answer is not None and (fault.times == 0 or response.startswith(SUCCESS)):
             return fault.answer.replace(b"{upstream}", self._upstream.encode())
         if fault.hold or (fault.side == "request" and fault.place is not None):
             return b""  # a request that was broken off gets no answer, even if it had reached the receiver whole

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from outbox import faults
+from scenarios.engine import lines
 from scenarios.engine.supervisor import Child
 from scenarios.model import Program
 
@@ -33,7 +34,7 @@ class Process:
     @property
     def halt_at(self) -> str | None:
         """Where it is armed to halt."""
-        return self.environment.get(faults.HALT_VARIABLE)
+        return self.environment.get(faults.HALT_VARIABLE, self.environment.get(lines.HALT_VARIABLE))
 
     @property
     def pause_at(self) -> str | None:
@@ -67,7 +68,7 @@ class Process:
             "command": ["python", "-m", self.program.module, *self.program.arguments],
             "substitutions": dict(self.substitutions),
             "environment": dict(self.environment),
-            "fault": _fault(self.environment.get(faults.HALT_VARIABLE)),
+            "fault": _fault(self.halt_at),
             "pause": _fault(self.environment.get(faults.PAUSE_VARIABLE)),
             "expected_exit": {"code": self.expected_code, "signal": self.expected_signal},
             "exit_code": ending.exit_code,
@@ -90,5 +91,5 @@ class Process:
 def _fault(setting: str | None) -> dict[str, Any] | None:
     if setting is None:
         return None
-    fault = faults.parse(setting)
+    fault = lines.read(setting) if lines.is_line(setting.partition("#")[0]) else faults.parse(setting)
     return {"point": fault.point, "occurrence": fault.occurrence}

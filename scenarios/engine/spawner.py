@@ -7,6 +7,9 @@ end with the kernel's own exit code. In mode `exec` a child becomes a new interp
 No child outlives the harness. When the socket ends, however the harness died, every child and whatever it left behind is
 killed; a child dies with the spawner (Linux), has a session of its own, and takes its process group with it when it ends.
 
+A child may be traced: it waits until strace says that it is attached, and goes on then. Its end is told when strace has ended,
+too, so that what strace wrote is whole.
+
     python -m scenarios.engine.spawner CONTROL_DESCRIPTOR fork|exec MODULE …
 """
 
@@ -27,6 +30,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import psutil
+
+from outbox.errors import BadInput
+from scenarios.engine import lines
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -51,6 +57,9 @@ class Spawner:
         self._buffer = b""
         self._descriptors: list[int] = []
         self._children: dict[int, int] = {}  # pid to the harness's number
+        self._traced: dict[int, int] = {}  # pid of a child to that of its strace, as long as that lives
+        self._heard: dict[int, int] = {}  # pid of strace to where it says what it does
+        self._untold: dict[int, dict[str, Any]] = {}  # pid of strace to the end of its child, which waits for strace's own
         self._own_pid = os.getpid()
         self._libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
         if self._libc:
@@ -101,13 +110,33 @@ class Spawner:
     def _spawn(self, message: Mapping[str, Any]) -> None:
         stdout, stderr, *self._descriptors = self._descriptors
         started = time.monotonic()
+        words = os.pipe() if message["trace"] else None
         pid = os.fork()
         if pid == 0:
-            self._become(message, stdout, stderr)
+            self._become(message, stdout, stderr, words)
         os.close(stdout)
         os.close(stderr)
         self._children[pid] = message["number"]
+        if words is not None:
+            self._attach(pid, message["trace"], *words)
         self._send(event="started", number=message["number"], pid=pid, monotonic=started)
+
+    def _attach(self, pid: int, trace: Sequence[str], hear: int, say: int) -> None:
+        """Start strace on a child that waits for it. Where that fails the child finds nobody to wait for, and says so."""
+        try:
+            tracer = os.posix_spawnp(
+                trace[0],
+                [*trace, "-p", str(pid)],
+                os.environ,
+                file_actions=[(os.POSIX_SPAWN_DUP2, say, 2), (os.POSIX_SPAWN_DUP2, say, 1)],
+                setpgroup=0,
+            )
+        except OSError:
+            os.close(hear)
+        else:
+            self._traced[pid], self._heard[tracer] = tracer, hear
+        finally:
+            os.close(say)
 
     def _signal(self, number: int, signal_number: int) -> None:
         # Only the parent can do this without a race: until it has reaped the child, the pid is nobody else's.
@@ -134,16 +163,25 @@ class Spawner:
                 _kill_group(pid)
             _pid, status, usage = os.wait4(pid, 0)
             if number is not None:
-                self._send(
-                    event="ended",
-                    number=number,
-                    exit_code=os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
-                    signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
-                    monotonic=time.monotonic(),
-                    user_cpu_seconds=usage.ru_utime,
-                    system_cpu_seconds=usage.ru_stime,
-                    max_rss_bytes=usage.ru_maxrss * 1024,
-                )
+                ended = {
+                    "event": "ended",
+                    "number": number,
+                    "exit_code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+                    "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
+                    "monotonic": time.monotonic(),
+                    "user_cpu_seconds": usage.ru_utime,
+                    "system_cpu_seconds": usage.ru_stime,
+                    "max_rss_bytes": usage.ru_maxrss * 1024,
+                }
+                tracer = self._traced.pop(pid, None)
+                if tracer in self._heard:
+                    self._untold[tracer] = ended
+                else:
+                    self._send(**ended)
+            elif pid in self._heard:
+                os.close(self._heard.pop(pid))
+                if pid in self._untold:
+                    self._send(**self._untold.pop(pid))
 
     def _end_everything(self) -> None:
         """Kill every descendant, also those that left their group, and reap it, until the kernel says that there is none."""
@@ -161,14 +199,16 @@ class Spawner:
             except ChildProcessError:
                 return
 
-    def _become(self, message: Mapping[str, Any], stdout: int, stderr: int) -> NoReturn:
+    def _become(self, message: Mapping[str, Any], stdout: int, stderr: int, words: tuple[int, int] | None) -> NoReturn:
         """In the child: turn into the program. Never returns."""
         code = CANNOT_START_EXIT_CODE
         try:
-            self._settle(message, stdout, stderr)
+            self._settle(message, stdout, stderr, words)
             arguments = message["arguments"]
             if self._mode == "exec":
-                os.execve(sys.executable, [sys.executable, "-m", message["module"], *arguments], os.environ)  # noqa: S606 - on purpose
+                watched = [lines.WRAPPER] if lines.is_asked_for(os.environ) else []
+                command = [sys.executable, "-m", *watched, message["module"], *arguments]
+                os.execve(sys.executable, command, os.environ)  # noqa: S606 - on purpose
             sys.argv = [message["module"], *arguments]
             code = run_entry(message["module"], arguments)
         except BaseException:
@@ -176,7 +216,7 @@ class Spawner:
         finally:
             os._exit(code)
 
-    def _settle(self, message: Mapping[str, Any], stdout: int, stderr: int) -> None:
+    def _settle(self, message: Mapping[str, Any], stdout: int, stderr: int, words: tuple[int, int] | None) -> None:
         os.setsid()
         if self._libc:
             self._libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -187,6 +227,8 @@ class Spawner:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)
+        if words is not None:
+            _await_tracer(*words)
         os.closerange(3, _DESCRIPTORS_END)
         os.chdir(message["directory"])
         os.environ.clear()
@@ -196,7 +238,12 @@ class Spawner:
 def run_entry(module: str, arguments: Sequence[str]) -> int:
     """Call the program's `main` as `python -m MODULE` would run it, and return its exit code."""
     try:
-        code = importlib.import_module(entry_module(module)).main(list(arguments))
+        main = importlib.import_module(entry_module(module)).main
+        with lines.watched(os.environ):
+            code = main(list(arguments))
+    except BadInput as error:
+        print(error, file=sys.stderr)
+        code = 2
     except SystemExit as request:
         code = request.code
         if isinstance(code, str):
@@ -214,6 +261,18 @@ def run_entry(module: str, arguments: Sequence[str]) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     return int(code or 0)
+
+
+def _await_tracer(hear: int, say: int) -> None:
+    """Wait until strace says that it is attached; end where it never will be."""
+    os.close(say)
+    said = b""
+    while b" attached" not in said:
+        more = os.read(hear, 4096)
+        if not more:
+            os.write(2, b"strace could not be attached: " + (said or b"it cannot be started") + b"\n")
+            os._exit(CANNOT_START_EXIT_CODE)
+        said += more
 
 
 def _kill_group(pid: int) -> None:
@@ -234,7 +293,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             importlib.import_module(entry_module(module))
         gc.collect()
         gc.freeze()  # collections in the children would copy the pages that they share with us
-    Spawner(socket.socket(fileno=int(descriptor)), mode).serve()
+    control = socket.socket(fileno=int(descriptor))
+    control.set_inheritable(False)  # whoever held it would hide that we have ended
+    Spawner(control, mode).serve()
     return 0
 
 

@@ -6,12 +6,13 @@ otherwise than a caller may expect is a `StepFailed` with a sentence.
 
 import re
 import signal
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from outbox import faults
 from outbox.errors import BadInput
+from scenarios.engine import lines
 from scenarios.engine.ports import Ports
 from scenarios.engine.processes import Process
 from scenarios.engine.stores import Database, Store
@@ -61,14 +62,18 @@ class Stage:
         substitutions = {match[0][1:-1]: await self._named(match) for match in found}
         return tuple(_NAMED.sub(lambda match: substitutions[match[0][1:-1]], text) for text in program.arguments), substitutions
 
-    async def launch(self, number: int, program: Program, environment: Mapping[str, str]) -> Process:
-        """Start `program` in step `number`. Raises StepFailed if it is running already, or is armed at no known point."""
+    async def launch(
+        self, number: int, program: Program, environment: Mapping[str, str], trace: tuple[str, ...] = ()
+    ) -> Process:
+        """Start `program` in step `number`, under the strace `trace` where there is one. Raises StepFailed if it is running
+        already, or is armed at no known point."""
         if any(each.name == program.process and each.child.running for each in self.processes):
             raise StepFailed(f"{program.process} is running already; the scenario lacks a step that ends it")
         for variable in (faults.HALT_VARIABLE, faults.PAUSE_VARIABLE):
             _known(environment.get(variable))
+        _known(environment.get(lines.HALT_VARIABLE), lines.parse)
         arguments, substitutions = await self.arguments(program)
-        child = await self._supervisor.start(Launch(program.module, arguments, self.directory, environment))
+        child = await self._supervisor.start(Launch(program.module, arguments, self.directory, environment, trace))
         incarnation = 1 + sum(each.name == program.process for each in self.processes)
         process = Process(self._scenario.path, program, incarnation, number, substitutions, environment, child)
         self.processes.append(process)
@@ -153,9 +158,9 @@ class Stage:
             process.child.drop_output()
 
 
-def _known(setting: str | None) -> None:
+def _known(setting: str | None, parse: Callable[[str], object] = faults.parse) -> None:
     try:
         if setting is not None:
-            faults.parse(setting)
+            parse(setting)
     except BadInput as error:
         raise StepFailed(str(error)) from None

@@ -39,12 +39,16 @@ _READ_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to start: `python -m module arguments` in `directory`, with `environment` added to the fixed variables."""
+    """What to start: `python -m module arguments` in `directory`, with `environment` added to the fixed variables.
+
+    `trace` is the command line of the strace that is attached before the program begins; none where it is empty.
+    """
 
     module: str
     arguments: tuple[str, ...]
     directory: Path
     environment: Mapping[str, str]
+    trace: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +191,7 @@ class Supervisor:
                 "arguments": launch.arguments,
                 "directory": str(launch.directory),
                 "environment": self._environment(launch.environment),
+                "trace": launch.trace,
             }
             self._send(message, [stdout_write, stderr_write])
         finally:

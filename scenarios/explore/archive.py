@@ -18,7 +18,7 @@ from scenarios.engine import evidence
 from scenarios.engine.sources import one_hash
 from scenarios.explore.campaign import CASES, Plan, Totals
 from scenarios.explore.derive import Derived
-from scenarios.explore.model import Subject
+from scenarios.explore.model import RANDOM, Subject
 from scenarios.explore.readers import unfinished_statuses
 from scenarios.power.recording import Recording
 
@@ -37,6 +37,7 @@ def plan_data(plan: Plan, store: str, sources: Mapping[str, str]) -> dict[str, A
         "store": store if any(subject.uses_database for subject in plan.subjects) else None,
         "sources": one_hash(sources),
         "subjects": [subject_data(subject) for subject in plan.subjects],
+        **({"seed": plan.seed} if plan.mode == RANDOM else {}),
     }
 
 

@@ -16,13 +16,16 @@ from typing import Any, Protocol
 
 from outbox.errors import BadInput
 from scenarios.engine.stage import StepFailed
-from scenarios.explore import results
+from scenarios.explore import randoms, results, seeds
 from scenarios.explore.derive import Derived, derive
-from scenarios.explore.levels import FIRST, POINTS, POWER, WIRE, Deeper
-from scenarios.explore.model import Case, Subject
+from scenarios.explore.levels import FIRST, LINES, POINTS, POWER, SYSCALLS, WIRE, Deeper
+from scenarios.explore.model import RANDOM, Case, Subject
+from scenarios.explore.player import play
+from scenarios.explore.powered import recorded
 from scenarios.explore.prepare import can_prepare, prepare
-from scenarios.explore.recorded import recorded
-from scenarios.explore.rounds import KEEP_FAILED, Play, Room
+from scenarios.explore.recorded import with_calls
+from scenarios.explore.rounds import KEEP_FAILED, Room
+from scenarios.explore.spread import Spread
 from scenarios.explore.subjects import wired
 from scenarios.explore.verdicts import UNKNOWN, VIOLATED
 
@@ -39,6 +42,8 @@ class Plan:
     budget: int | None = None
     keep: str = KEEP_FAILED
     jobs: int = 1
+    # The first of mode random.
+    seed: int | None = None
 
 
 @dataclass(slots=True)
@@ -74,22 +79,29 @@ class Told(Protocol):
 
 
 class Campaign:
-    """One campaign in `directory`, of which `told` hears."""
+    """One campaign in `directory`, of which `told` hears. Its cases are played here, or where `spread` plays them."""
 
-    def __init__(self, plan: Plan, room: Room, directory: Path, told: Told) -> None:
-        self.plan, self._directory, self._told = plan, directory, told
+    def __init__(self, plan: Plan, room: Room, directory: Path, told: Told, spread: Spread | None = None) -> None:
+        self.plan, self._directory, self._told, self._spread = plan, directory, told, spread
         deep = plan.depth > 1
-        self._room = replace(room, keep=plan.keep, observe=deep, restart_servers=deep and plan.mode != WIRE)
-        self._lanes = asyncio.Semaphore(plan.jobs)
+        by_line = plan.mode == LINES
+        self._room = replace(room, keep=plan.keep, observe=deep, by_line=by_line, restart_servers=deep and plan.mode != WIRE)
+        self._lanes = asyncio.Semaphore(plan.jobs if spread is None else spread.lanes)
         self._known = 0
         self._number = 0
         self.totals = Totals()
         self.derived: list[Derived] = []
+        # Histories that failed and were shrunk: the file, how many steps there were, and how many are left.
+        self.shrunk: list[tuple[Path, int, int]] = []
+        self._blind: str | None = None
 
     async def run(self, *, resume: bool) -> None:
         """Explore every subject of the plan. Raises HarnessBug, OSError, and BadInput for results that are not this plan's."""
         if resume:
             self._known = results.repair(self._directory)
+        if self.plan.mode == RANDOM:
+            self._blind = await randoms.without_canary(self._room, self._directory)
+            shutil.rmtree(self._directory / seeds.FOLDER, ignore_errors=True)  # of a campaign that was interrupted
         with results.Results(self._directory, self._known) as written:
             for subject in self.plan.subjects:
                 await self._explore(wired(subject) if self.plan.mode == WIRE else subject, written)
@@ -102,7 +114,11 @@ class Campaign:
     async def _explore(self, subject: Subject, written: results.Results) -> None:
         base = self._directory / BASELINE / subject.name
         shutil.rmtree(base, ignore_errors=True)  # of a campaign that was interrupted
-        derived = await derive(subject, self._room, base)
+        derived = await derive(subject, replace(self._room, record=self.plan.mode == SYSCALLS), base)
+        if self.plan.mode == SYSCALLS and not derived.doubts:
+            derived = await with_calls(derived, self._room, base)
+        if self._blind is not None:
+            derived = replace(derived, doubts=(*derived.doubts, self._blind))
         if self.plan.budget == self._number and not derived.doubts:
             derived = replace(derived, doubts=(_spent(subject, self._number),))
         room = self._room
@@ -112,7 +128,8 @@ class Campaign:
         self.derived.append(derived)
         if derived.doubts:
             return
-        if can_prepare(subject, room):
+        room = replace(room, listings=derived.listings)
+        if self.plan.mode != RANDOM and can_prepare(subject, room):
             room = replace(room, prepared=base / "prepared")
             try:
                 await prepare(subject, room, base / "prepared")
@@ -123,9 +140,7 @@ class Campaign:
         first = end = self._number
         for depth in range(1, self.plan.depth + 1):
             first, end = end, self._number
-            cases = (
-                Deeper(derived, self.plan.mode, self._directory, first, end) if depth > 1 else [*FIRST[self.plan.mode](derived)]
-            )
+            cases = Deeper(derived, self.plan.mode, self._directory, first, end) if depth > 1 else self._first(derived)
             total = sum(1 for _ in cases)
             if self.plan.budget is not None:
                 total = min(total, self.plan.budget - self._number)
@@ -133,6 +148,15 @@ class Campaign:
             self.totals.pruned += cases.pruned if isinstance(cases, Deeper) else 0
             await self._level(cases, replace(room, observe=depth < self.plan.depth), written)
         shutil.rmtree(base / "prepared", ignore_errors=True)
+        if self.plan.mode == RANDOM:
+            failed = [each for each in results.read(self._directory, end) if each["verdict"] == VIOLATED]
+            self.shrunk += await randoms.shrink_all(subject, failed, self._room, self._directory)
+
+    def _first(self, derived: Derived) -> list[Case]:
+        """The cases of the first level."""
+        if self.plan.mode == RANDOM:
+            return randoms.of_plan(derived.subject, self.plan.seed or 0, self.plan.budget, len(self.plan.subjects))
+        return [*FIRST[self.plan.mode](derived)]
 
     async def _level(self, cases: Iterable[Case], room: Room, written: results.Results) -> None:
         """Play all cases of one level that are not done yet."""
@@ -152,18 +176,23 @@ class Campaign:
         try:
             name = folder(number)
             shutil.rmtree(self._directory / CASES / name, ignore_errors=True)  # of a campaign that was interrupted
-            played = await Play(case, room, self._directory / CASES / name).run()
-            result = results.line(played, reached=room.observe)
+            place = self._directory / CASES / name
+            if self._spread is None:
+                result = results.line(await play(case, room, place), reached=room.observe)
+            else:
+                result = await self._spread.play(case, room, number, place)
             written.put(number, result)
             self._count(result)
         finally:
             self._lanes.release()
 
     def _is_this(self, case: Case, result: Mapping[str, Any]) -> None:
-        if result["case"] != str(case):
+        # Another release of Hypothesis gives other histories for the same seeds.
+        told = case.history.history.data() if case.history is not None else None
+        if result["case"] != str(case) or result.get("history") != told:
             raise BadInput(
-                f"{self._directory} has {result['case']} where this plan has {case}: go on with the first options and sources, "
-                "or begin a new campaign"
+                f"{self._directory} has {result['case']} where this plan has {case}, or another history for it: go on with the "
+                "first options, sources and releases, or begin a new campaign"
             )
         self._count(result)
 

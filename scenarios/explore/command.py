@@ -7,6 +7,7 @@ violation.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -22,13 +23,16 @@ from scenarios.engine.stores import Store, store
 from scenarios.engine.study import ROOT
 from scenarios.engine.supervisor import Supervisor
 from scenarios.errors import EvidenceIncomplete, Interrupted
-from scenarios.explore import archive, results
+from scenarios.explore import archive, cluster, randoms, results, seeds, uncovered, windows
 from scenarios.explore.campaign import CASES, Campaign, Plan
-from scenarios.explore.levels import POINTS, POWER
-from scenarios.explore.model import Case, Subject, parse
+from scenarios.explore.levels import LINES, POINTS, POWER, SYSCALLS
+from scenarios.explore.model import NONE, Case, Subject, parse
+from scenarios.explore.player import play
+from scenarios.explore.powered import can_record, record_for
 from scenarios.explore.progress import shown
-from scenarios.explore.recorded import can_record, record_for
-from scenarios.explore.rounds import KEEP_ALL, Play, Room
+from scenarios.explore.recorded import can_trace, strikes_calls, with_listings
+from scenarios.explore.rounds import KEEP_ALL, Room
+from scenarios.explore.spread import How, Spread, pool
 from scenarios.explore.story import kept_line, replay_line
 from scenarios.explore.subjects import SUBJECTS, wired
 from scenarios.explore.tenants import MODULE as HOUSE
@@ -42,6 +46,32 @@ GO_ON = "go on with --resume, or begin again in a new directory"
 
 
 @dataclass(frozen=True, slots=True)
+class Spreading:
+    """Where the cases are played: in `workers` processes of a pool, on the Dask cluster at `dask`, or right here."""
+
+    workers: int | None = None
+    dask: str | None = None
+
+    def check(self, store_name: str) -> None:
+        """Raises BadInput where that cannot be."""
+        if self.workers is not None and self.dask is not None:
+            raise BadInput("--workers does not go with --dask")
+        if (self.workers or self.dask) and store_name != SQLITE:
+            raise BadInput(f"--store {store_name} does not go with --workers or --dask: its server is one for all cases")
+        if self.dask is not None:
+            cluster.check(self.dask)
+
+    def open(self, asked: "Exploring") -> AbstractAsyncContextManager[Spread | None]:
+        """What plays the cases of a campaign, for as long as it is entered; None is this process."""
+        modules = _modules(asked.plan.subjects)
+        if self.workers is not None:
+            return pool(asked.out.resolve(), How(asked.spawn, modules), self.workers)
+        if self.dask is not None:
+            return cluster.cluster(self.dask, asked.out.resolve(), asked.spawn, modules)
+        return nullcontext()
+
+
+@dataclass(frozen=True, slots=True)
 class Exploring:
     """What `run.py explore` was asked for."""
 
@@ -50,6 +80,7 @@ class Exploring:
     spawn: str
     store: str = SQLITE
     resume: bool = False
+    spread: Spreading = Spreading()
 
 
 def choose(patterns: Sequence[str], subjects: Sequence[Subject] = SUBJECTS) -> tuple[Subject, ...]:
@@ -64,10 +95,7 @@ def choose(patterns: Sequence[str], subjects: Sequence[Subject] = SUBJECTS) -> t
 def explore(asked: Exploring, stream: TextIO) -> int:
     """Run a campaign, or go on with it. Prints what a person wants to know; returns the exit code."""
     place = store(asked.store)
-    if asked.plan.mode == POWER:
-        can_record(asked.plan.subjects, asked.store)
-        if asked.plan.depth > 1:
-            raise BadInput("--depth: a loss of power is followed by a recovery without faults; leave --depth out")
+    _can_be_played(asked)
     sources = source_hashes(ROOT)
     told_plan = archive.plan_data(asked.plan, asked.store, sources)
     if not asked.resume:
@@ -81,14 +109,30 @@ def explore(asked: Exploring, stream: TextIO) -> int:
         return _explore(asked, place, begun, stream)
 
 
+def _can_be_played(asked: Exploring) -> None:
+    """Raises BadInput for what a mode does not do, and EvidenceIncomplete where the machine does not let it."""
+    if asked.plan.mode == POWER:
+        can_record(asked.plan.subjects, asked.store)
+        if asked.plan.depth > 1:
+            raise BadInput("--depth: a loss of power is followed by a recovery without faults; leave --depth out")
+    if asked.plan.mode != SYSCALLS:
+        return
+    if asked.plan.depth > 1 or asked.store != SQLITE:
+        raise BadInput(
+            f"--mode {SYSCALLS} strikes one call in each case, and of a database only SQLite's; leave --depth and --store"
+        )
+    can_trace()
+
+
 def _explore(asked: Exploring, databases: Store, begun: archive.Begun, stream: TextIO) -> int:
     server: dict[str, Any] = {}
     with shown(stream) as progress:
 
         async def work(supervisor: Supervisor, place: Any) -> Campaign:
-            async with Houses(supervisor, ROOT, asked.plan.jobs) as houses:
+            lanes = 0 if asked.spread != Spreading() else asked.plan.jobs
+            async with Houses(supervisor, ROOT, lanes) as houses, asked.spread.open(asked) as spread:
                 room = Room(supervisor, place, houses=houses)
-                campaign = Campaign(asked.plan, room, asked.out.resolve(), progress)
+                campaign = Campaign(asked.plan, room, asked.out.resolve(), progress, spread)
                 await campaign.run(resume=asked.resume)
             if begun.plan["store"] is not None:
                 server["postgres"] = await place.facts()
@@ -126,6 +170,8 @@ def _report(out: Path, campaign: Campaign, wall_seconds: float) -> int:
             print(f"… and more; all are in {out / results.RESULTS}")
             break
         print(f"{kept_line(result)}\n  again: {replay_line(result['case'])}")
+    for path, before, after in campaign.shrunk:
+        print(f"shrunk from {before} steps to {after}: {path}\n  again: {replay_line(str(path))}")
     if not totals.cases and not doubts:
         print("UNKNOWN: no case was derived")
     verdict = archive.verdict(campaign.derived, totals)
@@ -140,12 +186,22 @@ def _report(out: Path, campaign: Campaign, wall_seconds: float) -> int:
             f"points fired: {len(owned) - len(silent)} of {len(owned)}"
             + (f"; not in this campaign: {', '.join(silent)}" if silent else "")
         )
+    if campaign.plan.mode == LINES:
+        for line in windows.told(results.read(out), everything=campaign.plan.keep == KEEP_ALL):
+            print(line)
+    if campaign.plan.mode == SYSCALLS:
+        for line in uncovered.told([window for each in campaign.derived for window in each.windows]):
+            print(line)
     print(f"Now let the audit judge: python audit/audit.py {out}")
     return {"PASS": 0, "FAIL": 1, "UNKNOWN": 3}[verdict]
 
 
 def find(text: str) -> Case:
     """The case of this name, on the subjects that there are. Raises BadInput."""
+    kept = seeds.read(Path(text)) if text.endswith(seeds.SUFFIX) else None
+    if kept is not None:
+        subject = find(f"{kept.subject}/{NONE}").subject
+        return Case(subject, history=kept.named)
     known = SUBJECTS
     if text.startswith("oracle/"):
         from scenarios.explore import oracle  # noqa: PLC0415 - systems with a mistake are loaded only where they are asked for
@@ -163,14 +219,27 @@ def _playable(text: str, store_name: str) -> tuple[Case, Store]:
     return case, databases
 
 
+async def _with_runs(case: Case, room: Room, out: Path) -> Room:
+    """The room with the runs without faults that the case's faults are told of, recorded below `out`."""
+    return await record_for(case, await with_listings(case, room, out), out)
+
+
 def replay(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
     """Run one case again into the new directory `out` and tell its story; the exit code is its verdict's."""
     case, databases = _playable(text, store_name)
     fresh_directory(out, CASES)
 
     async def work(supervisor: Supervisor, place: Any) -> dict[str, Any]:
-        room = Room(supervisor, place, keep=KEEP_ALL, observe=True, restart_servers=len(case.rounds) > 1)
-        return await _play(case, await record_for(case, room, out.resolve()), out.resolve() / "case")
+        # A process whose points are observed writes its records in halves: its calls have other numbers.
+        room = Room(
+            supervisor,
+            place,
+            keep=KEEP_ALL,
+            observe=not strikes_calls(case),
+            by_line=case.by_line,
+            restart_servers=len(case.rounds) > 1,
+        )
+        return await _play(case, await _with_runs(case, room, out.resolve()), out.resolve() / "case")
 
     result = staged(work, Where(out, spawn, databases, (case.subject,)))
     print(f"{kept_line(result)}\nfiles: {out / 'case'}")
@@ -180,11 +249,13 @@ def replay(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
 def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
     """Find the fewest faults of a failing case that still fail, in new folders below `out`."""
     case, databases = _playable(text, store_name)
+    if case.history is not None:
+        return _shrink_history(case, out, spawn, databases)
     fresh_directory(out, CASES)
 
     async def work(supervisor: Supervisor, place: Any) -> dict[str, Any]:
         room = Room(supervisor, place, keep=KEEP_ALL, restart_servers=len(case.rounds) > 1)
-        room = await record_for(case, room, out.resolve())
+        room = await _with_runs(case, room, out.resolve())
         smallest = await _play(case, room, out.resolve() / "0-whole")
         if smallest["verdict"] != VIOLATED:
             return smallest
@@ -208,6 +279,28 @@ def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
     return 1
 
 
+def _shrink_history(case: Case, out: Path, spawn: str, databases: Store) -> int:
+    """The same for a history, by Hypothesis."""
+    assert case.history is not None
+    if not seeds.NUMBER.fullmatch(case.history.name):
+        raise BadInput(f"{case}: a history of a file is shrunk already; take steps out of a copy of it, and replay that")
+    fresh_directory(out, CASES)
+
+    async def work(supervisor: Supervisor, place: Any) -> tuple[dict[str, Any], list[tuple[Path, int, int]]]:
+        room = Room(supervisor, place, keep=KEEP_ALL)
+        result = await _play(case, room, out.resolve() / "0-whole")
+        failed = [result] if result["verdict"] == VIOLATED else []
+        return result, await randoms.shrink_all(case.subject, failed, room, out.resolve())
+
+    result, shrunk = staged(work, Where(out, spawn, databases, (case.subject,)))
+    print(kept_line(result))
+    for path, before, after in shrunk:
+        print(f"shrunk from {before} steps to {after}: {path}\n  again: {replay_line(str(path))}")
+    if not shrunk:
+        print("there is nothing to shrink: the case does not fail")
+    return {HELD: 0, VIOLATED: 1, UNKNOWN: 3}[result["verdict"]]
+
+
 def _smaller(case: Case) -> list[Case]:
     """The same case with one fault less, each once. A round that becomes empty falls away, or else stays as an empty one,
     where a later round strikes what only a second round comes to."""
@@ -226,7 +319,7 @@ def _smaller(case: Case) -> list[Case]:
 
 
 async def _play(case: Case, room: Room, directory: Path) -> dict[str, Any]:
-    return results.line(await Play(case, room, directory).run(), reached=False)
+    return results.line(await play(case, room, directory), reached=False)
 
 
 def _modules(subjects: Sequence[Subject]) -> tuple[str, ...]:

@@ -13,10 +13,14 @@ from pathlib import Path
 from outbox.errors import Halt23Error
 from receivers.ledger import EFFECTS
 from scenarios.engine.stage import Stage, StepFailed
+from scenarios.explore.calls import Listings, strikes
 from scenarios.explore.model import RELAY, Case, Cut, Pause, Reached, Subject, deaths
 from scenarios.explore.readers import RECEIVER
 from scenarios.explore.rounds import KEEP_ALL, Play, Played, Room, write_state
 from scenarios.explore.state import Place, State, Unreadable
+from scenarios.explore.strace import ERRORS, KILLED, SHORT
+from scenarios.explore.sysfaults import SysFault
+from scenarios.explore.uncovered import Window
 from scenarios.explore.verdicts import DUPLICATE, HELD, judge
 from scenarios.model import Counts, Scenario
 from scenarios.power.recording import Recording
@@ -39,6 +43,8 @@ class Derived:
     reached: tuple[Reached, ...]
     state: State
     doubts: tuple[str, ...]
+    listings: Listings | None = None
+    windows: tuple[Window, ...] = ()
     recording: Recording | None = None
 
 
@@ -164,3 +170,14 @@ def wire_cases(derived: Derived) -> Iterator[Case]:
     for fault in (*CUTS, *WHOLE):
         for connection in range(1, connections + 1):
             yield Case(derived.subject, ((Cut(fault, connection),),))
+
+
+def call_cases(derived: Derived) -> Iterator[Case]:
+    """For each call that changes something: a death before it has any effect, then each error that it may end with."""
+    for before, listed in enumerate(derived.listings or ()):
+        for process, found in listed.items():
+            for strike in strikes(found):
+                name = strike.call.name
+                for error in (KILLED, *ERRORS.get(name, ())):
+                    if error != SHORT or (strike.before is not None and strike.call.size > 1):
+                        yield Case(derived.subject, (*((),) * before, (SysFault(process, name, strike.number, error),)))

@@ -6,9 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from outbox import faults
+from scenarios.engine import lines
 from scenarios.engine.processes import Process
 from scenarios.engine.stage import Stage
-from scenarios.explore.model import RELAY, Case, Pause, Reached, Role, Subject
+from scenarios.explore import struck
+from scenarios.explore.model import RELAY, Case, Death, Pause, Reached, Role, Subject
+from scenarios.explore.sysfaults import SysFault
 from scenarios.model import Program
 
 START_SECONDS = 1000
@@ -22,28 +25,35 @@ def at_round(program: Program, subject: Subject, number: int, *, later_seconds: 
 
 
 class Launcher:
-    """Starts roles of `case` on `stage`. With `observe` each process lists the points that it reaches."""
+    """Starts roles of `case` on `stage`. With `observe` each process lists the points that it reaches, or with `by_line` the
+    lines."""
 
-    def __init__(self, case: Case, stage: Stage, *, observe: bool) -> None:
-        self.case, self.stage = case, stage
+    def __init__(self, case: Case, stage: Stage, *, observe: bool, tracing: struck.Tracing, by_line: bool = False) -> None:
+        self.case, self.stage, self.tracing = case, stage, tracing
         self._observe = observe
+        # Not both: where points are listed a write is done in two halves, by other lines.
+        self._variable = lines.LINES_VARIABLE if by_line else faults.POINTS_VARIABLE
 
     def make_room(self) -> None:
         """Make the folder for the lists of points; the stage's folder is there."""
         if self._observe:
             (self.stage.directory / POINTS).mkdir()
+        self.tracing.make_room()
 
     async def launch(self, role: Role, number: int) -> Process:
         """Start the role in round `number`."""
         environment: dict[str, str] = {}
         armed = self.case.armed(number, role.process)
-        if armed is not None:
-            variable = faults.PAUSE_VARIABLE if isinstance(armed, Pause) else faults.HALT_VARIABLE
-            environment[variable] = armed.setting
+        if isinstance(armed, SysFault):
+            environment[struck.VARIABLE] = armed.setting
+        elif armed is not None:
+            environment[_variable(armed)] = armed.setting
         if self._observe:
             # Programs run in the folder of their case, so this is the same text wherever that is.
-            environment[faults.POINTS_VARIABLE] = self._list(role, number).relative_to(self.stage.directory).as_posix()
-        return await self.stage.launch(number, self.program(role, number), environment)
+            environment[self._variable] = self._list(role, number).relative_to(self.stage.directory).as_posix()
+        process = await self.stage.launch(number, self.program(role, number), environment, self.tracing.command(role, number))
+        self.tracing.follow(process, number)
+        return process
 
     async def overtaking(self, role: Role, number: int) -> Process:
         """Start another process of the role's program: later than any lease of the first one lasts, or in its last second."""
@@ -73,3 +83,9 @@ class Launcher:
 
     def _list(self, role: Role, number: int) -> Path:
         return self.stage.directory / POINTS / f"{number}.{role.process}"
+
+
+def _variable(armed: Death | Pause) -> str:
+    if isinstance(armed, Pause):
+        return faults.PAUSE_VARIABLE
+    return lines.HALT_VARIABLE if lines.is_line(armed.point) else faults.HALT_VARIABLE

@@ -10,26 +10,21 @@ from pathlib import Path
 from typing import Any
 
 from scenarios.explore import results
-from scenarios.explore.derive import Derived, pause_cases, point_cases, wire_cases
-from scenarios.explore.model import Case, Death, Reached, deaths, parse
+from scenarios.explore.derive import Derived, call_cases, pause_cases, point_cases, wire_cases
+from scenarios.explore.model import RANDOM, Case, Death, Reached, deaths, parse
 from scenarios.explore.power import power_cases
-from scenarios.power import recorder
 
-POINTS, WIRE, PAUSES, POWER = "points", "wire", "pauses", "power"
+POINTS, WIRE, PAUSES, LINES, SYSCALLS, POWER = "points", "wire", "pauses", "lines", "syscalls", "power"
 FIRST: Mapping[str, Callable[[Derived], Iterator[Case]]] = {
     POINTS: point_cases,
     WIRE: wire_cases,
     PAUSES: pause_cases,
+    LINES: point_cases,  # of the lines that the runs without faults have listed in the place of points
+    SYSCALLS: call_cases,
     POWER: power_cases,
 }
-MODES = tuple(FIRST)
-# Why a mode cannot be used on this machine, for those that ask more of it than the others.
-UNAVAILABLE: Mapping[str, Callable[[], str | None]] = {POWER: recorder.unavailable}
-
-
-def unavailable(mode: str) -> str | None:
-    """Why a mode cannot be used on this machine; None where it can."""
-    return UNAVAILABLE[mode]() if mode in UNAVAILABLE else None
+# The histories of mode random are no level: they come from seeds (scenarios.explore.randoms).
+MODES = (*FIRST, RANDOM)
 
 
 class Deeper:

@@ -11,11 +11,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import TypeGuard
 
 from outbox import faults
 from outbox.errors import BadInput
 from scenarios import wire
+from scenarios.engine import lines
+from scenarios.explore import sysfaults
+from scenarios.explore.histories import Named
 from scenarios.explore.state import Place, State
+from scenarios.explore.sysfaults import SysFault
 from scenarios.model import Program
 
 Reader = Callable[[Place], State]
@@ -118,7 +123,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """`process` halts when `point` is reached for the `occurrence`-th time."""
+    """`process` halts when `point`, which may be a line, is reached for the `occurrence`-th time."""
 
     process: str
     point: str
@@ -126,7 +131,7 @@ class Death:
 
     @property
     def setting(self) -> str:
-        """What `HALT_AT` is set to."""
+        """What `HALT_AT`, or `HALT_AT_LINE`, is set to."""
         return f"{self.point}#{self.occurrence}"
 
 
@@ -154,6 +159,7 @@ class Pause:
 PAUSE, PAUSE_IN_LEASE = "pause", "pause-in-lease"
 NONE = "none"
 RELAY = "relay"
+RANDOM = "random"
 COPY = "duplicate-request"
 
 
@@ -179,15 +185,22 @@ class Power:
     image: int
 
 
-Fault = Death | Pause | Cut | Power
+Fault = Death | Pause | Cut | SysFault | Power
+Deadly = Death | SysFault
+
+
+def is_death(fault: "Fault | None") -> TypeGuard["Deadly"]:
+    """Whether it ends a process."""
+    return isinstance(fault, Death) or (isinstance(fault, SysFault) and not fault.error)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A subject with its faults, round by round."""
+    """A subject with its faults, round by round, or with a `history`, whose faults are then only counted."""
 
     subject: Subject
     rounds: tuple[tuple[Fault, ...], ...] = ()
+    history: Named | None = None
 
     @property
     def faults(self) -> tuple[Fault, ...]:
@@ -195,17 +208,26 @@ class Case:
         return tuple(chain.from_iterable(self.rounds))
 
     @property
+    def by_line(self) -> bool:
+        """Whether somebody dies at a line."""
+        return any(isinstance(fault, Death) and lines.is_line(fault.point) for fault in self.faults)
+
+    @property
     def copies(self) -> int:
         """How many requests the network doubles."""
         return sum(isinstance(fault, Cut) and fault.fault == COPY for fault in self.faults)
 
     def __str__(self) -> str:
+        if self.history is not None:
+            return f"{self.subject.name}/{RANDOM}:{self.history.name}"
         rounds = ("&".join(self._text(fault) for fault in each) or NONE for each in self.rounds)
         return f"{self.subject.name}/{'+'.join(rounds) or NONE}"
 
     def _text(self, fault: Fault) -> str:
         if isinstance(fault, Cut):
             return f"wire:{fault.fault}#{fault.connection}"
+        if isinstance(fault, SysFault):
+            return str(fault)
         if isinstance(fault, Power):
             return f"power:{fault.call}.{fault.image}"
         named = "" if self.subject.owner(fault.point) == fault.process else f"{fault.process}:"
@@ -221,7 +243,7 @@ class Case:
         """The loss of power that the case begins with, where it does."""
         return next((fault for fault in self.faults if isinstance(fault, Power)), None)
 
-    def armed(self, number: int, process: str) -> Death | Pause | None:
+    def armed(self, number: int, process: str) -> Death | Pause | SysFault | None:
         """Where `process` is to die or to be stopped in round `number` (from 1)."""
         at_points = (each for each in self._of(number) if not isinstance(each, Cut | Power))
         return next((each for each in at_points if each.process == process), None)
@@ -230,9 +252,9 @@ class Case:
         """What the relay is to do in round `number`."""
         return tuple(each for each in self._of(number) if isinstance(each, Cut))
 
-    def deaths(self, number: int) -> tuple[Death, ...]:
+    def deaths(self, number: int) -> tuple[Deadly, ...]:
         """Who is to die in round `number`."""
-        return tuple(each for each in self._of(number) if isinstance(each, Death))
+        return tuple(each for each in self._of(number) if is_death(each))
 
     def _of(self, number: int) -> tuple[Fault, ...]:
         return self.rounds[number - 1] if 0 < number <= len(self.rounds) else ()
@@ -241,6 +263,7 @@ class Case:
 _AT_POINT = re.compile(
     rf"(?:(?P<pause>{PAUSE}|{PAUSE_IN_LEASE}):)?(?:(?P<process>[a-z_]+):)?(?P<point>[a-z_]+(?:\.[a-z_]+)+)#(?P<number>[1-9]\d{{0,8}})"
 )
+_AT_LINE = re.compile(r"(?P<process>[a-z_]+):(?P<setting>(?P<point>[a-z0-9_.]+:\d+)#(?P<number>\d+))")
 _POWER = re.compile(r"power:(?P<call>0|[1-9]\d{0,8})\.(?P<image>[1-9]\d{0,8})")
 _CUT = re.compile(r"wire:(?P<fault>[a-z-]+(?::[a-z0-9-]+)?)#(?P<number>[1-9]\d{0,8})")
 
@@ -260,6 +283,10 @@ def _case(text: str, subjects: Sequence[Subject]) -> Case:
         raise BadInput(f"there is no subject {name!r}; there are: {', '.join(each.name for each in subjects)}")
     if told == NONE:
         return Case(subject)
+    if told.startswith(f"{RANDOM}:"):
+        from scenarios.explore import randoms  # noqa: PLC0415 - it plays cases, and builds on this module
+
+        return Case(subject, history=randoms.named(subject, told.removeprefix(f"{RANDOM}:")))
     rounds = tuple(() if part == NONE else tuple(_fault(each, subject) for each in part.split("&")) for part in told.split("+"))
     for number, struck in enumerate(rounds, 1):
         if any(isinstance(fault, Power) for fault in struck) and (number, len(struck)) != (1, 1):
@@ -286,13 +313,20 @@ def _fault(text: str, subject: Subject) -> Fault:
         cut = Cut(match["fault"], int(match["number"]))
         wire.parse(cut.argument)
         return cut
+    if (match := _AT_LINE.fullmatch(text)) is not None:
+        line = lines.parse(match["setting"])
+        return Death(subject.role(match["process"]).process, line.point, line.occurrence)
+    if (struck := sysfaults.read(text)) is not None:
+        subject.role(struck.process)
+        return struck
     if (match := _POWER.fullmatch(text)) is not None:
         return Power(int(match["call"]), int(match["image"]))
     match = _AT_POINT.fullmatch(text)
     process = match and (match["process"] or subject.owner(match["point"]))
     if match is None or process is None:
         raise BadInput(
-            f"{text!r} is no fault; expected POINT#N, PROCESS:POINT#N, pause:POINT#N or wire:FAULT#N, as a campaign prints it"
+            f"{text!r} is no fault; expected POINT#N, PROCESS:POINT#N, PROCESS:MODULE:LINE#N, pause:POINT#N or wire:FAULT#N, "
+            "as a campaign prints it; of a system call PROCESS:sys:CALL#N or PROCESS:sys:CALL=ERROR#N"
         )
     if not subject.may_reach(process, match["point"]):
         raise BadInput(f"{process} has no point {match['point']}: that is one of {subject.owner(match['point'])}")
@@ -308,13 +342,16 @@ def _fault(text: str, subject: Subject) -> Fault:
     return Pause(process, match["point"], number, in_lease)
 
 
+# A line may be executed a thousand times in a run, and dying at each of them would tell nothing new.
+FIRST_OF_LINE = 2
 # What the processes of one round reached: process, in the subject's order, to point to count.
 Reached = Mapping[str, Mapping[str, int]]
 
 
 def deaths(reached: Reached) -> Iterator[Death]:
-    """One death for each process, point and occurrence."""
+    """One death for each process, point and occurrence; of a line's many occurrences for the first two and the last."""
     for process, points in reached.items():
         for point, count in points.items():
             for occurrence in range(1, count + 1):
-                yield Death(process, point, occurrence)
+                if occurrence <= FIRST_OF_LINE or occurrence == count or not lines.is_line(point):
+                    yield Death(process, point, occurrence)

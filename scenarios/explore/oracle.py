@@ -22,10 +22,10 @@ from scenarios.engine.stores import store
 from scenarios.engine.study import ROOT
 from scenarios.engine.supervisor import Supervisor
 from scenarios.errors import EvidenceIncomplete
-from scenarios.explore import archive, results
+from scenarios.explore import archive, modes, results, windows
 from scenarios.explore.campaign import CASES, Campaign, Plan
 from scenarios.explore.command import Where, staged
-from scenarios.explore.levels import MODES, unavailable
+from scenarios.explore.levels import LINES, MODES
 from scenarios.explore.model import Subject
 from scenarios.explore.progress import QUIET_SECONDS
 from scenarios.explore.rounds import KEEP_FAILED, Room
@@ -37,6 +37,7 @@ from scenarios.oracle.variant import Variant
 from scenarios.oracle.variants import VARIANTS, subjects
 
 __all__ = ["MODES", "Asked", "run", "subjects"]
+MOST_WINDOWS = 4
 FORMAT, FORMAT_VERSION, MATRIX = "halt23.oracle", 1, "oracle.json"
 
 
@@ -66,7 +67,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What one mode made of one system: how many cases, in how many something did not hold, what, and the shortest of them."""
+    """What one mode made of one system: how many cases, in how many something did not hold, what, the shortest of them, and of
+    deaths at lines the ranges of lines."""
 
     cases: int
     caught: int
@@ -74,6 +76,7 @@ class Cell:
     kinds: tuple[str, ...]
     shortest: Mapping[str, Any] | None
     doubts: tuple[str, ...]
+    windows: tuple[str, ...] = ()
 
 
 Cells = Mapping[tuple[str, str], Cell]
@@ -82,7 +85,7 @@ Cells = Mapping[tuple[str, str], Cell]
 def run(asked: Asked, stream: TextIO) -> int:
     """Explore, print the matrix and what is wrong with it, and write it; returns the exit code."""
     variants = asked.chosen()
-    asked = _possible(asked, stream)
+    asked = replace(asked, modes=_working(asked.modes))
     work = _systems(variants, asked.modes)
     fresh_directory(asked.out, CASES)
     origin, began = _Origin(source_hashes(ROOT), provenance(ROOT, asked.out)), time.monotonic()
@@ -111,15 +114,14 @@ def run(asked: Asked, stream: TextIO) -> int:
     return code
 
 
-def _possible(asked: Asked, stream: TextIO) -> Asked:
-    """The same in the modes that work on this machine; which do not is said. Raises BadInput where none does."""
-    why = {mode: said for mode in asked.modes if (said := unavailable(mode)) is not None}
-    for mode, said in why.items():
-        print(f"mode {mode} is skipped: {said}", file=stream, flush=True)
-    left = tuple(mode for mode in asked.modes if mode not in why)
-    if not left:
-        raise BadInput(f"--mode {', '.join(why)} does not work on this machine: {'; '.join(why.values())}")
-    return replace(asked, modes=left)
+def _working(asked: Sequence[str]) -> list[str]:
+    """The modes that work on this machine; why another does not is told. Raises EvidenceIncomplete where none is left."""
+    missing = {mode: why for mode in asked if (why := modes.why_not(mode)) is not None}
+    if len(missing) == len(asked):
+        raise EvidenceIncomplete(f"skipped: {'; '.join(f'{mode}: {why}' for mode, why in missing.items())}")
+    for mode, why in missing.items():
+        print(f"SKIPPED {mode}: {why}")
+    return [mode for mode in asked if mode not in missing]
 
 
 class _Watch:
@@ -202,7 +204,10 @@ def _cell(directory: Path, campaign: Campaign) -> Cell:
     if not totals.cases and not doubts:
         doubts.append(f"{directory.name}: no case was derived")
     ordered = tuple(kind for kind in KINDS if kind in kinds)
-    return Cell(totals.cases, totals.violated, totals.unknown, ordered, shortest, tuple(doubts))
+    ranges = windows.collected(results.read(directory)).ranges() if campaign.plan.mode == LINES else ()
+    # First those where every death is a bad one: the others are of functions that many call.
+    bad = sorted((each for each in ranges if not each.held), key=lambda each: each.bad < each.cases)
+    return Cell(totals.cases, totals.violated, totals.unknown, ordered, shortest, tuple(doubts), tuple(map(str, bad)))
 
 
 def _rank(result: Mapping[str, Any]) -> tuple[int, int]:
@@ -252,6 +257,9 @@ def _table(variants: Sequence[Variant], modes: Sequence[str], cells: Cells) -> I
             yield f"{variant.name:<26} {case:<5} {mode:<7} {cell.cases:>5} {cell.caught:>6}  {_listed(cell.kinds)}"
             if cell.shortest is not None:
                 yield f"    {replay_line(cell.shortest['case'])}"
+            yield from (f"    {each}" for each in cell.windows[:MOST_WINDOWS])
+            if len(cell.windows) > MOST_WINDOWS:
+                yield f"    and {len(cell.windows) - MOST_WINDOWS} more such ranges"
     twins = {variant.twin.name for variant in variants}
     clean = {key: cell for key, cell in cells.items() if key[0] in twins}
     for mode in modes:

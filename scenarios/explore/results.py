@@ -51,6 +51,8 @@ def line(played: Played, *, reached: bool) -> dict[str, Any]:
         "rounds": played.rounds,
         "processes": len(played.processes),
     }
+    if played.case.history is not None:
+        told["history"] = played.case.history.history.data()
     if played.image is not None:
         told["image"] = {"left": played.image.told, "digest": played.image.digest}
     if reached:

@@ -20,12 +20,15 @@ from scenarios.engine.processes import Process
 from scenarios.engine.stage import Bounds, Stage, StepFailed
 from scenarios.engine.stores import Store
 from scenarios.engine.supervisor import Supervisor
+from scenarios.explore.calls import Listings
 from scenarios.explore.exchanges import undone
 from scenarios.explore.launcher import Launcher
-from scenarios.explore.model import Case, Death, Power, Reached, Role
+from scenarios.explore.model import Case, Deadly, Power, Reached, Role, is_death
 from scenarios.explore.power import left_by
 from scenarios.explore.servers import Servers
 from scenarios.explore.state import Place, State, Unreadable, unread
+from scenarios.explore.struck import Tracing
+from scenarios.explore.sysfaults import SysFault
 from scenarios.explore.tenants import House, Houses
 from scenarios.explore.verdicts import HELD, Verdict, Violation, judge
 from scenarios.model import Counts, Scenario
@@ -38,13 +41,17 @@ OVERTAKEN_SECONDS = 3.0
 KEEP_FAILED, KEEP_ALL = "failed", "all"
 KEEP = (KEEP_FAILED, KEEP_ALL)
 LEFT, IMAGE, TABLES = "left", "image", "tables.json"
+DID_NOTHING = (
+    "recovery did nothing: every program ended as when all is done, none said a word, and no file has changed since the last "
+    "death; see whether the programs of the recovery work on the files of the case"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A process that halted where it was armed, in which round, and what was durable then."""
+    """A process that halted where it was armed, or was killed there, in which round, and what was durable then."""
 
-    death: Death
+    death: Deadly
     round: int
     state: State
 
@@ -66,22 +73,27 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What all cases of a campaign share. `observe` lists the points that each round reaches, a line for each.
+    """What all cases of a campaign share. `observe` lists the points that each round reaches, a line for each; with `by_line`
+    it lists the lines of the programs instead.
 
     With `restart_servers` every round begins with new servers: then their points are told round by round, too. `prepared` is a
     directory as it is when all roles that run once have done their work: a case whose faults strike none of them begins there.
     `keep` says whose files stay. A case that begins with a loss of power begins with an image that the `recording` gives. Where
-    there are `houses`, receivers that are not to die in a case live in one of them.
+    there are `houses`, receivers that are not to die in a case live in one of them. `record` lists the system calls of every
+    process; `listings` are those of a run without faults, which say where to strike.
     """
 
     supervisor: Supervisor
     store: Store
     bounds: Bounds = BOUNDS
     observe: bool = False
+    by_line: bool = False
     restart_servers: bool = False
     prepared: Path | None = None
     keep: str = KEEP_FAILED
     houses: Houses | None = None
+    record: bool = False
+    listings: Listings | None = None
     recording: Recording | None = None
 
 
@@ -92,7 +104,8 @@ class Play:
         self._case, self._subject, self._directory, self._room = case, case.subject, directory, room
         scenario = Scenario("explore", str(case), "", "", (), Counts(0, 0, 0, 0))
         self._stage = Stage(scenario, room.supervisor, directory, room.bounds, room.store)
-        self._launcher = Launcher(case, self._stage, observe=room.observe)
+        self._tracing = Tracing(case, self._stage, record=room.record, listings=room.listings)
+        self._launcher = Launcher(case, self._stage, observe=room.observe, tracing=self._tracing, by_line=room.by_line)
         self._played = Played(case, processes=self._stage.processes)
         self._doubts: list[str] = []
         self._done: set[str] = set()
@@ -103,7 +116,7 @@ class Play:
     async def run(self) -> Played:
         """Play all rounds, end what lives, judge. Raises HarnessBug and OSError."""
         self._prepare()
-        if self._room.houses is None or self._room.observe or self._room.restart_servers:
+        if self._room.houses is None or self._room.observe or self._room.restart_servers or self._room.record:
             return await self._whole(None)
         async with self._room.houses.lent() as house:
             return await self._whole(house)
@@ -117,9 +130,12 @@ class Play:
             with self._doubting():
                 await servers.close()
                 await self._end_all()
+            await self._tracing.close()
+            self._tracing.finish(self._stage.processes)
+            self._doubts += self._tracing.doubts
             with self._doubting():
                 self._played.state = state = await self._state()
-                verdict = judge(self._case, state, finished=finished, doubts=self._doubts)
+                verdict = judge(self._case, state, finished=finished, doubts=self._doubts, refused=self._tracing.violations)
                 self._played.verdict = replace(verdict, violations=(*self._broken, *verdict.violations))
             if self._played.state is None:
                 self._played.state, self._played.verdict = unread(), Verdict(doubts=tuple(self._doubts))
@@ -180,10 +196,7 @@ class Play:
             if settled and number >= len(self._case.rounds) and not (await self._state()).unfinished:
                 return True
         if settled and await self._did_nothing():
-            self._doubts.append(
-                "recovery did nothing: every program ended as when all is done, none said a word, and no file has changed "
-                "since the last death; see whether the programs of the recovery work on the files of the case"
-            )
+            self._doubts.append(DID_NOTHING)
         return False
 
     async def _did_nothing(self) -> bool:
@@ -226,7 +239,7 @@ class Play:
         if process.pause_at is not None:
             await self._overtake(role, process)
         ending = await self._stage.ended(process, self._stage.bounds.run_seconds)
-        if ending.exit_code == faults.HALT_EXIT_CODE:
+        if ending.exit_code == faults.HALT_EXIT_CODE or (ending.signal and self._struck_down(process)):
             return await self._died(process)
         done = ending.exit_code in role.done
         if done and role.once:
@@ -255,17 +268,26 @@ class Play:
     async def _died(self, process: Process) -> bool:
         """Note what a process that halted left. False: its work is not done."""
         armed = self._case.armed(self._round, process.name)
-        if isinstance(armed, Death):
+        if isinstance(armed, SysFault) and armed.error:
+            return False  # a server that ended because a call of its failed
+        if is_death(armed):
+            if self._struck_down(process):
+                process.ended_by = "kill"
             self._played.left.append(Left(armed, self._round, await self._state()))
         else:
             self._doubts.append(f"round {self._round}: {process} ended with 23, the injected halt, though nothing was armed")
         return False
 
+    def _struck_down(self, process: Process) -> bool:
+        """Whether the process was to be killed in a system call."""
+        armed = self._case.armed(self._round, process.name)
+        return isinstance(armed, SysFault) and not armed.error
+
     async def _did_not_serve(self, server: Process) -> bool:
         """A server that ends in place of serving has died where it was to, or what an earlier death left stops it: then nothing
         is settled. Without a death it is a doubt."""
         ending = server.child.ended.result()
-        if ending.exit_code == faults.HALT_EXIT_CODE:
+        if ending.exit_code == faults.HALT_EXIT_CODE or isinstance(self._case.armed(self._round, server.name), SysFault):
             return await self._died(server)
         if not self._played.left:
             raise StepFailed(f"{server}: expected its READY line, but it ended with {ending}{server.last_words()}")

@@ -5,6 +5,7 @@ from scenarios.engine.processes import Process
 from scenarios.engine.stage import StepFailed
 from scenarios.explore.launcher import Launcher
 from scenarios.explore.model import RELAY, Role
+from scenarios.explore.sysfaults import SysFault
 from scenarios.explore.tenants import House
 
 RECEIVERS = "receivers"
@@ -40,17 +41,20 @@ class Servers:
         try:
             await self._stage.ready(process)
         except StepFailed:
-            if not process.child.running and process.ended_by == ITSELF and process.child.ended.result().exit_code is not None:
-                return process
-            raise
-        if process.halt_at is not None:
+            struck = isinstance(self._case.armed(number, role.process), SysFault)
+            if process.child.running or process.ended_by != ITSELF:
+                raise
+            if process.child.ended.result().exit_code is None and not struck:
+                raise
+            return process
+        if self._case.armed(number, role.process) is not None:
             self._armed.append(process)
         return None
 
     async def halted(self) -> list[Process]:
-        """The servers that were armed in this round and have halted."""
+        """The servers that were armed in this round and have halted, or ended because a call of theirs failed."""
         armed, self._armed = self._armed, []
-        return [process for process in armed if await _has_halted(process)]
+        return [process for process in armed if await self._has_ended(process, process.step)]
 
     async def close(self) -> None:
         """Let the house's receivers finish and go. Processes are the stage's."""
@@ -67,15 +71,19 @@ class Servers:
             ]
             self._tenants[role.process] = await house.open(whole)
 
+    async def _has_ended(self, process: Process, number: int) -> bool:
+        """Whether a server that was struck has ended, waiting a moment for the news of it where it is to die."""
+        fault = self._case.armed(number, process.name)
+        if isinstance(fault, SysFault) and fault.error:
+            return not process.child.running
+        try:
+            ending = await process.child.wait_ended(NEWS_SECONDS)
+        except TimeoutError:
+            return False
+        return isinstance(fault, SysFault) or ending.exit_code == faults.HALT_EXIT_CODE
+
     def _wants_another(self, role: Role, number: int) -> bool:
         cut = role.process == RELAY and (self._case.cuts(number - 1) or self._case.cuts(number))
-        return bool(self._restart or cut or self._case.armed(number, role.process))
-
-
-async def _has_halted(process: Process) -> bool:
-    """Whether a process that was armed has halted, waiting a moment for the news of it."""
-    try:
-        ending = await process.child.wait_ended(NEWS_SECONDS)
-    except TimeoutError:
-        return False
-    return ending.exit_code == faults.HALT_EXIT_CODE
+        # Who could not write, or not sync, may have to be started again to go on.
+        refused = isinstance(self._case.armed(number - 1, role.process), SysFault)
+        return bool(self._restart or cut or refused or self._case.armed(number, role.process))

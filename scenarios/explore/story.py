@@ -43,6 +43,11 @@ def _others(result: Mapping[str, Any]) -> Iterator[str]:
                 was, went = ("was to be", "was to go") if doubted else ("was", "went")
                 other = "another one within its lease" if kind == PAUSE_IN_LEASE else "another one"
                 yield f"whoever reached {what} in round {number} {was} stopped there, overtaken by {other}, and {went} on"
+            elif what.startswith("sys:") and "=" in what:
+                call, _, error = what.removeprefix("sys:").partition("=")
+                error, _, occurrence = error.partition("#")
+                ended = "cut short" if error == "SHORT" else f"made to fail with {error}"
+                yield f"{call}#{occurrence} of {kind} {'was to be' if doubted else 'was'} {ended} in round {number}"
             elif kind == "power":
                 call, _, image = what.partition(".")
                 yield f"all machines lost power after call {call}, and image {image} of their disks was left"

@@ -6,7 +6,8 @@ receipt or history record of no operation, or that tells of something else than 
 another route, or that nobody recorded as an attempt; an effect out of its turn, an attempt after its deadline, beyond the last
 or in the lease of another, a dispatch that had ended and moved again, or that nobody acknowledged and that was recorded as
 delivered.
-`stuck`: rounds have run out and something is still to be done. Whatever makes the judgement worthless is *unknown*, never a
+`stuck`: rounds have run out and something is still to be done. `undeclared`, where a system call was struck: a program ended as
+none may, with a traceback or a code that it does not declare. Whatever makes the judgement worthless is *unknown*, never a
 pass.
 """
 
@@ -18,8 +19,8 @@ from scenarios.explore.model import Case
 from scenarios.explore.state import State
 
 VERDICTS = HELD, VIOLATED, UNKNOWN = "held", "violated", "unknown"
-LOST, DUPLICATE, PHANTOM, STUCK = "lost", "duplicate", "phantom", "stuck"
-KINDS = (LOST, DUPLICATE, PHANTOM, STUCK)
+LOST, DUPLICATE, PHANTOM, STUCK, UNDECLARED = "lost", "duplicate", "phantom", "stuck", "undeclared"
+KINDS = (LOST, DUPLICATE, PHANTOM, STUCK, UNDECLARED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,12 @@ class Verdict:
         return tuple(kind for kind in KINDS if kind in found)
 
 
-def judge(case: Case, state: State, *, finished: bool, doubts: Sequence[str] = ()) -> Verdict:
-    """The verdict on the last state of a case; `finished` says that recovery came to its end."""
-    return Verdict(tuple(_violations(case, state, finished=finished)), tuple(doubts))
+def judge(
+    case: Case, state: State, *, finished: bool, doubts: Sequence[str] = (), refused: Sequence[Violation] = ()
+) -> Verdict:
+    """The verdict on the last state of a case; `finished` says that recovery came to its end, `refused` what was done wrong
+    after a system call had failed."""
+    return Verdict((*_violations(case, state, finished=finished), *refused), tuple(doubts))
 
 
 def _violations(case: Case, state: State, *, finished: bool) -> Iterator[Violation]:

@@ -27,7 +27,8 @@ from outbox.policies import Policy
 from outbox.transport import Limits
 from outbox.workflow import RECEIPTS, Workflow, intentions
 from scenarios.oracle.disks import NameForgotten, NamelessYet, NeverSynced, RenamedFirst, ReplacedReceipts
-from scenarios.oracle.flows import EarlyReceipt, GluedLine, SplitLine, TornTail
+from scenarios.oracle.flows import EarlyReceipt, GluedLine, SplitLine, SyncIgnored, SyncRetried, TornTail, Untold, WritesOnce
+from scenarios.oracle.names import ReplacedName, RewrittenName
 from scenarios.oracle.wires import (
     AnyStatus,
     BelowFourHundred,
@@ -78,6 +79,12 @@ SENDERS: Mapping[str, Sender] = {
     "torn-tail": Sender(flow=TornTail),
     "glued-line": Sender(flow=GluedLine),
     "split-line": Sender(flow=SplitLine),
+    "replaced-name": Sender(flow=ReplacedName),
+    "rewritten-name": Sender(flow=RewrittenName),
+    "sync-error-ignored": Sender(flow=SyncIgnored),
+    "sync-retried": Sender(flow=SyncRetried),
+    "short-write-ignored": Sender(flow=WritesOnce),
+    "refusal-untold": Sender(flow=Untold),
     "never-synced": Sender(flow=NeverSynced),
     "nameless-yet": Sender(flow=NamelessYet),
     "replaced": Sender(flow=ReplacedReceipts),

@@ -1,12 +1,13 @@
 """Workflows and journals with one mistake each in how they write."""
 
 import asyncio
+import contextlib
 import os
 from contextlib import ExitStack
 from pathlib import Path
 
 from outbox import faults
-from outbox.files import write_all
+from outbox.files import refused, write_all
 from outbox.journal import Journal, JournalSpec, Record
 from outbox.outcome import NotDelivered
 from outbox.policies import Policy
@@ -102,3 +103,75 @@ class GluedLine(Careless):
     """
 
     journals = _NoNewline
+
+
+class _SyncIgnored(Journal):
+    def _sync(self) -> None:
+        with contextlib.suppress(OSError):
+            os.fsync(self._descriptor)
+
+
+class _SyncRetried(Journal):
+    def _sync(self) -> None:
+        try:
+            os.fsync(self._descriptor)
+        except OSError:
+            os.fsync(self._descriptor)
+
+
+class _WritesOnce(Journal):
+    def _write(self, line: bytes, points: faults.WritePoints) -> None:
+        try:
+            os.write(self._descriptor, line)
+            faults.reach(points.written)
+            self._sync()
+        except OSError as error:
+            self._cut_back()
+            raise refused(self.path, "cannot be written", error) from error
+
+
+class _Untold(Journal):
+    def _write(self, line: bytes, points: faults.WritePoints) -> None:
+        try:
+            write_all(self._descriptor, line)
+            faults.reach(points.written)
+            self._sync()
+        except OSError:
+            self._cut_back()
+            raise
+
+
+class SyncIgnored(Careless):
+    """Mistake: an error of fsync is passed over, and what may never reach the disk is acted upon.
+
+    Right: the record is cut back, nothing is appended any more, and the process says why it ends.
+    """
+
+    journals = _SyncIgnored
+
+
+class SyncRetried(Careless):
+    """Mistake: an fsync that failed is made again, and its success is believed.
+
+    Right: the kernel tells an error once and forgets it, so that a second success proves nothing; the journal is opened again.
+    """
+
+    journals = _SyncRetried
+
+
+class WritesOnce(Careless):
+    """Mistake: what the one write says that it wrote is not looked at. After a short one half a record stands for a whole one.
+
+    Right: the rest is written, too, in as many calls as it takes.
+    """
+
+    journals = _WritesOnce
+
+
+class Untold(Careless):
+    """Mistake: an error of the machine is nobody's, and the process ends with a traceback and Python's own code.
+
+    Right: a message that says what the machine would not do, and the code that is declared for it.
+    """
+
+    journals = _Untold

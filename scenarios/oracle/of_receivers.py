@@ -5,7 +5,7 @@ from scenarios.explore.verdicts import DUPLICATE, LOST, PHANTOM, STUCK
 from scenarios.oracle import kinds
 from scenarios.oracle.of_senders import SENDER
 from scenarios.oracle.parts import CLOCK, CLOCK_FILE, bad_receiver, journal
-from scenarios.oracle.variant import BOTH, POINTS, Variant
+from scenarios.oracle.variant import BOTH, LINES, POINTS, Variant
 
 PROGRAMS = (kinds,)  # imported for its declarations
 WARMING = journal("right-warming", to=bad_receiver("warming"))
@@ -16,14 +16,14 @@ RECEIVERS = (
     Variant(
         journal("effect-then-key", to=receiver("effect-then-key")),
         SENDER,
-        (POINTS,),
+        (POINTS, LINES),
         (DUPLICATE,),
         "first the effect, then the key",
     ),
     Variant(
         journal("key-then-effect", to=receiver("key-then-effect")),
         SENDER,
-        (POINTS,),
+        (POINTS, LINES),
         (LOST, PHANTOM),
         "first the key, then the effect",
         "F06",

@@ -1,9 +1,9 @@
 """The mistakes of senders that keep journals. Data; what each is, and what is right instead, stands beside its code."""
 
-from scenarios.explore.verdicts import DUPLICATE, LOST, PHANTOM, STUCK
+from scenarios.explore.verdicts import DUPLICATE, LOST, PHANTOM, STUCK, UNDECLARED
 from scenarios.oracle import dispatchers
 from scenarios.oracle.parts import UNKEYED, bad_sender, journal, policy
-from scenarios.oracle.variant import BOTH, PAUSES, POINTS, WIRE, Variant
+from scenarios.oracle.variant import BOTH, LINES, PAUSES, POINTS, SYSCALLS, WIRE, Variant
 
 PROGRAMS = (dispatchers,)  # imported for its declarations
 # More of them than there are rounds, so that no attempt has the first one's order again.
@@ -12,6 +12,7 @@ SENDER = journal("right-sender")
 SPLIT = journal("right-split-line", bad_sender("split-line"))
 BODY = journal("right-many-members", body=MANY_MEMBERS)
 LOCKED = journal("right-locked", to=UNKEYED)
+NAMED = journal("right-named-sender", bad_sender("replaced-name"))
 SENDERS = (
     Variant(
         journal("mark-first", policy("mark-before-send")),
@@ -24,7 +25,7 @@ SENDERS = (
     Variant(
         journal("early-receipt", bad_sender("early-receipt")),
         SENDER,
-        BOTH,
+        (*BOTH, LINES),
         (LOST,),
         "the receipt is written when the send has begun, before a response is read",
         "F01",
@@ -69,6 +70,13 @@ SENDERS = (
         "a record is appended to one that lacks its newline",
         "F22",
     ),
+    Variant(
+        journal("rewritten-name", bad_sender("rewritten-name")),
+        NAMED,
+        (LINES,),
+        (DUPLICATE,),
+        "the file with the name that begins each key is emptied and written anew in place",
+    ),
     Variant(journal("pid-lock", bad_sender("pid-lock")), SENDER, (POINTS,), (STUCK,), "a file with a pid is the lock", "F24"),
     Variant(
         journal("hidden-resend", bad_sender("hidden-resend")),
@@ -109,5 +117,33 @@ SENDERS = (
         (DUPLICATE,),
         "what has no receipt is looked up before the lock is taken",
         "F09",
+    ),
+    Variant(
+        journal("sync-error-ignored", bad_sender("sync-error-ignored")),
+        SENDER,
+        (SYSCALLS,),
+        (LOST,),
+        "an error of fsync is ignored",
+    ),
+    Variant(
+        journal("sync-retried", bad_sender("sync-retried")),
+        SENDER,
+        (SYSCALLS,),
+        (LOST,),
+        "an fsync that failed is made again and believed",
+    ),
+    Variant(
+        journal("short-write-ignored", bad_sender("short-write-ignored")),
+        SENDER,
+        (SYSCALLS,),
+        (LOST, PHANTOM),
+        "what was written short is taken for whole",
+    ),
+    Variant(
+        journal("refusal-untold", bad_sender("refusal-untold")),
+        SENDER,
+        (SYSCALLS,),
+        (UNDECLARED,),
+        "an error of the machine ends in a traceback",
     ),
 )

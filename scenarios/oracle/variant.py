@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from scenarios.explore.model import Subject
 
-POINTS, WIRE, PAUSES, POWER = "points", "wire", "pauses", "power"
+POINTS, WIRE, PAUSES, LINES, SYSCALLS, POWER = "points", "wire", "pauses", "lines", "syscalls", "power"
 BOTH = (POINTS, WIRE)
 
 

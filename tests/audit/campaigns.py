@@ -18,15 +18,19 @@ from audit.campaign import audit_campaign
 from audit.hashing import digest
 from audit.inventory import Checkout
 from audit.strict_json import encode
+from scenarios.explore import strace
 from scenarios.explore.archive import subject_data
 from scenarios.explore.subjects import SUBJECTS
 from tests.audit.forge import sha
 from tests.audit.real import document
 
+SYSCALLS = ("--mode", "syscalls", "--subject", "journal/unkeyed", "--budget", "120", "--keep", "all")
 OPTIONS: dict[str, tuple[str, ...]] = {
     "points": ("--subject", "dispatch/keyed", "--depth", "2", "--budget", "29", "--keep", "all"),
     "wire": ("--mode", "wire", "--subject", "journal/unkeyed", "--budget", "6", "--keep", "all"),
     "pauses": ("--mode", "pauses", "--subject", "journal/keyed", "--budget", "5", "--keep", "all"),
+    "lines": ("--mode", "lines", "--subject", "journal/keyed", "--budget", "12", "--keep", "all"),
+    **({} if strace.why_not() else {"syscalls": SYSCALLS}),
     "failed": ("--subject", "journal/keyed", "--budget", "12"),
 }
 # An unkeyed receiver of which it is said that it applies everything once.

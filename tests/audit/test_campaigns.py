@@ -279,7 +279,21 @@ EDITS: tuple[tuple[str, Callable[[Forger], list[tuple[str, Edit]]]], ...] = (
     ("points", of_results), ("wire", of_results), ("pauses", of_results), ("violated", of_results), ("points", of_plan),
     ("wire", of_plan), ("points", of_manifest), ("points", of_points), ("violated", of_journals), ("wire", of_journals),
     ("points", of_exports), ("points", of_processes), ("pauses", of_processes), ("violated", of_processes),
+    ("lines", of_results), ("lines", of_processes),
 )  # fmt: skip
+
+
+@pytest.mark.parametrize("witness", ["halt(23) at {} in ", "halt(23) at {}", "halt(23) at {}1 in main", "in main"])
+def test_who_dies_at_a_line_says_in_which_function(forgers: dict[str, Forger], witness: str) -> None:
+    forger, name = forgers["lines"], "cases/000000/processes.json"
+    told = forger.json(name)
+    dead = next(each for each in told["processes"] if each["exit_code"] == 23)
+    setting = dead["environment"]["HALT_AT_LINE"]
+    assert dead["stderr"].startswith(f"halt(23) at {setting} in ")
+    dead["stderr"] = witness.format(setting) + "\n"
+    with forger.edited(lambda forger: forger.write(name, document(told))) as report:
+        assert report.verdict == FAIL
+        assert any("witness line" in each.sentence for each in report.findings)
 
 
 EVERY = int(os.environ.get("EVERY_EDIT", "12"))

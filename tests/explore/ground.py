@@ -126,9 +126,9 @@ class Ground:
         """Play one case; its files stay."""
         return self.do(Play(case, replace(self.room, **{"keep": KEEP_ALL, **room}), directory).run())
 
-    def derive(self, which: Subject, directory: Path) -> Derived:
+    def derive(self, which: Subject, directory: Path, **room: Any) -> Derived:
         """The two runs without faults, and the planted effect."""
-        return self.do(derive(which, self.room, directory))
+        return self.do(derive(which, replace(self.room, **room), directory))
 
     def campaign(self, plan: Plan, directory: Path, *, resume: bool = False, told: list[str] | None = None) -> Campaign:
         """Run a campaign to its end."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import run
 from outbox import faults
 from outbox.errors import BadInput
+from scenarios.engine import lines
 from scenarios.explore.command import find
 from scenarios.explore.derive import CUTS, WHOLE
 from scenarios.explore.model import RELAY, Case, Cut, Death, Pause, Subject, parse
@@ -19,6 +20,7 @@ from scenarios.explore.subjects import SUBJECTS, wired
 
 FEW = settings(max_examples=40)
 POINTS = sorted(faults.declared())
+LINES = [f"outbox.workflow:{number}" for number in sorted(lines.executable("outbox.workflow"))]
 
 
 @st.composite
@@ -42,7 +44,7 @@ def struck(which: Subject, *, through_relay: bool) -> st.SearchStrategy[tuple[De
     leased = [role.process for role in which.roles if role.lease_seconds is not None]
     points = st.sampled_from(POINTS)
     at_points = st.one_of(
-        st.builds(Death, st.sampled_from(mortal), points, numbers),
+        st.builds(Death, st.sampled_from(mortal), points | st.sampled_from(LINES), numbers),
         st.builds(Pause, st.sampled_from(patient), points, numbers),
         st.builds(Pause, st.sampled_from(leased), points, numbers, st.just(True)) if leased else st.nothing(),
     ).filter(lambda fault: which.may_reach(fault.process, fault.point))
@@ -93,7 +95,7 @@ def test_any_other_text_is_refused_or_is_the_name_it_is_read_as(text: str) -> No
         ("", "there is no subject ''; there are: journal/keyed, "),
         ("receipt.append.torn#1", "there is no subject ''"),
         ("journal/nowhere/none", "there is no subject 'journal/nowhere'; there are: "),
-        ("journal/keyed/receipt.append.torn", "expected POINT#N, PROCESS:POINT#N, pause:POINT#N or wire:FAULT#N"),
+        ("journal/keyed/receipt.append.torn", "expected POINT#N, PROCESS:POINT#N, PROCESS:MODULE:LINE#N, pause:POINT"),
         ("journal/keyed/receipt.append.torn#0", "'receipt.append.torn#0' is no fault"),
         ("journal/keyed/receipt.append.torn#1+", "'' is no fault"),
         ("journal/keyed/none+none", "its last round is 'none'"),
@@ -106,6 +108,11 @@ def test_any_other_text_is_refused_or_is_the_name_it_is_read_as(text: str) -> No
         ("journal/keyed/pause-in-lease:send.before#1", "dispatcher has no lease in journal/keyed"),
         ("journal/keyed/wire:redirect#1+wire:hold-response#1", "connection 1 is struck twice in one case"),
         ("journal/keyed/pause:intention.append.torn#1", "producer cannot be stopped"),
+        ("journal/keyed/dispatcher:outbox.nowhere:12#1", "'outbox.nowhere' is no module under study"),
+        ("journal/keyed/dispatcher:outbox.workflow:1#1", "no function of outbox.workflow has code in line 1"),
+        ("journal/keyed/cat:outbox.workflow:270#1", "has no process cat; it has: producer, "),
+        ("journal/keyed/outbox.workflow:270#1", "'outbox.workflow:270#1' is no fault"),
+        ("journal/keyed/pause:dispatcher:outbox.workflow:270#1", "is no fault"),
         ("journal/keyed/wire:cut-nothing#1", "no fault 'cut-nothing'"),
         ("journal/keyed/wire:cut-request:nowhere#1", "needs a place"),
     ],

@@ -15,11 +15,11 @@ import pytest
 import run
 from audit.cli import main as audited
 from outbox.errors import BadInput
-from scenarios.explore import oracle
+from scenarios.explore import oracle, strace
 from scenarios.explore.model import Subject
 from scenarios.explore.verdicts import DUPLICATE, KINDS, LOST, PHANTOM, STUCK
 from scenarios.model import Program
-from scenarios.oracle.variant import PAUSES, POINTS, WIRE, Variant
+from scenarios.oracle.variant import PAUSES, POINTS, SYSCALLS, WIRE, Variant
 from scenarios.oracle.variants import VARIANTS
 from tests.support import ROOT
 from tests.test_imports import imported, is_within, read_sources
@@ -33,6 +33,7 @@ FAST = {
     "redirect-is-success": (WIRE, LOST),
     "redirect-followed": (WIRE, PHANTOM),
     "unguarded-claim": (PAUSES, DUPLICATE),
+    **({} if strace.why_not() else {"short-write-ignored": (SYSCALLS, PHANTOM)}),
 }
 
 

@@ -265,7 +265,9 @@ def test_points_shows_every_point_of_the_programs_and_who_fires_it() -> None:
     assert fired["send.response"][:3] == crashing
     assert all(each["meaning"] for each in machine)
     human = run("points").stdout.splitlines()
-    assert [line.split()[0] for line in human] == names
+    modes = [line.split()[1] for line in human if line.startswith("mode ")]
+    assert [line.split()[0] for line in human] == [*names, *["mode"] * len(modes)]
+    assert {"points", "syscalls"} <= set(modes)
 
 
 # Interrupted.
