@@ -255,6 +255,7 @@ def same(played: Played) -> dict[str, object]:
     return {name: value for name, value in results.line(played, reached=False).items() if name != "processes"}
 
 
+@pytest.mark.campaign
 def test_new_interpreters_come_to_the_same_verdicts(ground: Ground, tmp_path: Path) -> None:
     cases = [named(SMALL_BROKEN, "send.before#1"), named(KEYED, "effect.append.torn#1")]
 

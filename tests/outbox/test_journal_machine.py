@@ -350,6 +350,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.campaign
 def test_reading_streams_in_memory_that_does_not_grow(large: Path) -> None:
     tracemalloc.start()
     try:
@@ -361,6 +362,7 @@ def test_reading_streams_in_memory_that_does_not_grow(large: Path) -> None:
     assert peak < 1_000_000
 
 
+@pytest.mark.campaign
 def test_opening_a_large_journal_stays_within_a_bound_and_finds_records_on_both_sides_of_the_spill(large: Path) -> None:
     tracemalloc.start()
     try:

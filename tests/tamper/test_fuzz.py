@@ -22,6 +22,7 @@ from tests.tamper.trees import TREES, strange_trees
 SLOW = ("100,000 extra files", "an endless line", "six million empty arrays in the results")
 
 
+@pytest.mark.campaign
 def test_whatever_is_in_an_archive_the_audit_ends_with_a_verdict(ground_of: Field) -> None:
     found = fuzz(ground_of, inputs=1000, seed=23, scenarios=tuple(ground_of.whole.names))
     assert found.bad == []

@@ -88,6 +88,7 @@ def grows(much: Callable[[Part, int], None], ground: Ground) -> None:
     assert seconds[FEW * TIMES] < SLOWEST_RATIO * seconds[FEW], seconds
 
 
+@pytest.mark.campaign
 def test_memory_is_that_of_the_largest_scenario_however_many_there_are(ground_of: Field) -> None:
     one, four, size = peaks(ground_of.ground(SCENARIO), ground_of.ground(*ground_of.whole.names), LONG)
     assert four < 1.2 * one, (one, four)
