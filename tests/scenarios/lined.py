@@ -43,7 +43,7 @@ def work() -> list[str]:
     asyncio.run(tasks(told))
     other = threading.Thread(target=thread, args=(told,))
     other.start()
-    other.join()
+    other.join()  # MARK join
     return [each for each in told if each]  # MARK end
 
 

@@ -67,7 +67,10 @@ def test_what_is_listed_is_what_can_be_halted_at(box: ProcessBox, tmp_path: Path
 def test_a_list_ends_with_the_line_that_was_halted_at(box: ProcessBox, tmp_path: Path) -> None:
     setting = f"{PROGRAM}:{MARKS['thread']}"
     assert box.run(PROGRAM, [f"HALT_AT_LINE={setting}#1", f"LINES_TO={tmp_path / 'lines'}"]).exit_code == 23
-    assert (tmp_path / "lines").read_text("ascii").split()[-1] == setting
+    listed = (tmp_path / "lines").read_text("ascii").split()
+    # The thread that started it may still come to where it waits for it.
+    after = listed[listed.index(setting) + 1 :]
+    assert after in ([], [f"{PROGRAM}:{MARKS['join']}"])
 
 
 def test_a_list_that_cannot_be_written_ends_the_process(box: ProcessBox, tmp_path: Path) -> None:
