@@ -21,7 +21,7 @@ from typing import Any
 from scenarios.errors import EvidenceIncomplete
 from scenarios.explore.model import Case
 from scenarios.explore.rounds import Room
-from scenarios.explore.workers import ATTEMPTS, Done, Job, play_job, sources_digest
+from scenarios.explore.workers import ATTEMPTS, SETTINGS, Done, Job, play_job, sources_digest
 
 # So many cases are on their way for each that is played, so that no worker waits for the next one.
 AHEAD = 3
@@ -51,10 +51,7 @@ class Spread:
             case=case,
             number=number,
             directory=self._directory,
-            keep=room.keep,
-            observe=room.observe,
-            restart_servers=room.restart_servers,
-            prepared=room.prepared,
+            settings={name: getattr(room, name) for name in SETTINGS},
             spawn=self._how.spawn,
             modules=self._how.modules,
             lanes=self._how.lanes,

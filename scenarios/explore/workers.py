@@ -31,11 +31,13 @@ from scenarios.explore.tenants import Houses
 ATTEMPTS = "attempts"
 # A case has a few rounds of a few processes, each with a bound of its own.
 MOST_SECONDS = 600.0
+# What a room says of how its cases are played; the rest of it is each worker's own.
+SETTINGS = ("keep", "observe", "by_line", "restart_servers", "prepared", "record", "listings", "recording")
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One case, and all that its player needs: the campaign's directory, what its room says, and how children are started.
+    """One case, and all that its player needs: the campaign's directory, the `settings` of its room, and how children start.
 
     `sources` is the digest of the campaign's sources: a worker with others refuses.
     """
@@ -43,10 +45,7 @@ class Job:
     case: Case
     number: int
     directory: Path
-    keep: str
-    observe: bool
-    restart_servers: bool
-    prepared: Path | None
+    settings: Mapping[str, Any]
     spawn: str
     modules: tuple[str, ...]
     lanes: int
@@ -97,13 +96,10 @@ class Bench:
         room = Room(
             self._supervisor,
             SqliteStore(),
-            observe=job.observe,
-            restart_servers=job.restart_servers,
-            prepared=job.prepared,
-            keep=job.keep,
             houses=self._houses,
+            **job.settings,
         )
-        return results.line(await play(job.case, room, directory), reached=job.observe)
+        return results.line(await play(job.case, room, directory), reached=room.observe)
 
     def play(self, job: Job, directory: Path) -> dict[str, Any]:
         """Play one case."""

@@ -32,6 +32,10 @@ class Recording:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_after", lru_cache(maxsize=4)(lambda count: disk.after(self.events, count)))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """To another process go the facts; what was worked out of them is worked out there."""
+        return Recording, (self.events, self.views, self.servers, dict(self.once))
+
     @cached_property
     def _distinct(self) -> tuple[tuple[Place, ...], int]:
         return distinct(self)

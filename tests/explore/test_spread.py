@@ -35,6 +35,9 @@ PLANS = {
     "deeper": plan(KEYED, depth=2, budget=90),
     "wire": plan(KEYED, mode="wire", budget=16, keep=KEEP_ALL),
     "pauses": plan(KEYED, mode="pauses", budget=16, keep=KEEP_ALL),
+    "lines": plan(KEYED, mode="lines", budget=16, keep=KEEP_ALL),
+    "syscalls": plan(KEYED, mode="syscalls", budget=16, keep=KEEP_ALL),
+    "power": plan(KEYED, mode="power", budget=16, keep=KEEP_ALL),
     "random": plan(KEYED, mode="random", seed=3, budget=8, keep=KEEP_ALL),
 }
 
