@@ -8,6 +8,7 @@ which arguments at which time, and who died of what, follows from the history an
 from __future__ import annotations
 
 from audit.campaign_plan import Case, Fault, Subject, wired
+from audit.campaign_play import said_after
 from audit.campaign_words import CUT, CUTS, DEATH, RELAY, SPARE_ROUNDS
 from audit.case import HALTED
 from audit.findings import show
@@ -292,10 +293,7 @@ class HistoryPlay:
     @property
     def said_after_deaths(self) -> bool:
         """Whether a program of a step behind the last death, and no server, has printed anything: then it has looked."""
-        last = max([number for number, _ in self.deaths], default=0)
-        servers = [role["process"] for role in self.case.subject.roles if role["server"]]
-        later = [each for each in self.records if each["step"] > last and each["process"] not in servers]
-        return any([each["stdout"] or each["stderr"] for each in later])
+        return said_after(self.deaths, self.records, self.case.subject)
 
     def in_order(self, told: list[dict[str, Any]]) -> None:
         """Take the order of the deaths that a line tells, where it is one of the same deaths: who dies while another waits is

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from audit.campaign_plan import Case, Fault
+    from audit.campaign_plan import Case, Fault, Subject
     from audit.campaign_power import Recorded
     from audit.files import Tree
     from audit.findings import Note
@@ -127,10 +127,7 @@ class Play:
     @property
     def said_after_deaths(self) -> bool:
         """Whether a program of a round behind the last death, and no server, has printed anything: then it has looked."""
-        last = max([number for number, _ in self.deaths], default=0)
-        servers = [role["process"] for role in self.case.subject.roles if role["server"]]
-        later = [each for each in self.records if each["step"] > last and each["process"] not in servers]
-        return any([each["stdout"] or each["stderr"] for each in later])
+        return said_after(self.deaths, self.records, self.case.subject)
 
     @property
     def most_rounds(self) -> int:
@@ -312,6 +309,14 @@ def _struck_down(record: Record, fault: Fault | None) -> bool:
     """Whether a process was killed in a system call, as it was to be."""
     killed = (record["signal"], record["ended_by"]) == ("SIGKILL", "kill")
     return killed and fault is not None and bool(fault.call) and fault.kind == DEATH
+
+
+def said_after(deaths: list[tuple[int, Fault]], records: list[Record], subject: Subject) -> bool:
+    """Whether a process that was started behind the last death, and is no server, has printed anything."""
+    last = max([number for number, _ in deaths], default=0)
+    servers = [role["process"] for role in subject.roles if role["server"]]
+    later = [each for each in records if each["step"] > last and each["process"] not in servers]
+    return any([each["stdout"] or each["stderr"] for each in later])
 
 
 def _placeholders(text: str) -> list[str]:

@@ -67,7 +67,7 @@ class Stage:
     ) -> Process:
         """Start `program` in step `number`, under the strace `trace` where there is one. Raises StepFailed if it is running
         already, or is armed at no known point."""
-        if any(each.name == program.process and each.child.running for each in self.processes):
+        if self.living(program.process) is not None:
             raise StepFailed(f"{program.process} is running already; the scenario lacks a step that ends it")
         for variable in (faults.HALT_VARIABLE, faults.PAUSE_VARIABLE):
             _known(environment.get(variable))
@@ -95,6 +95,10 @@ class Stage:
             if process.name == name:
                 return process
         raise StepFailed(f"no process named {name} is running; the scenario lacks a step that starts it")
+
+    def living(self, name: str) -> Process | None:
+        """The process of this name that is running; None where none is."""
+        return next((each for each in self.processes if each.name == name and each.child.running), None)
 
     def running(self, name: str) -> Process:
         """The same, which must be running."""

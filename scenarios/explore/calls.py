@@ -67,11 +67,6 @@ class Call:
         return f"{self.thread} {self.name} {self.target.replace(' ', '%20')} {self.size} {offset} {kind} {self.result}"
 
     @property
-    def injected(self) -> bool:
-        """Whether strace gave its result."""
-        return self.result.endswith(INJECTED)
-
-    @property
     def told(self) -> str:
         """`fsync outbox/attempts.jsonl`."""
         return f"{self.name} {self.target}"

@@ -115,12 +115,12 @@ class Campaign:
         base = self._directory / BASELINE / subject.name
         shutil.rmtree(base, ignore_errors=True)  # of a campaign that was interrupted
         derived = await derive(subject, replace(self._room, record=self.plan.mode == SYSCALLS), base)
-        if self.plan.mode == SYSCALLS and not derived.doubts:
-            derived = await with_calls(derived, self._room, base)
         if self._blind is not None:
             derived = replace(derived, doubts=(*derived.doubts, self._blind))
         if self.plan.budget == self._number and not derived.doubts:
             derived = replace(derived, doubts=(_spent(subject, self._number),))
+        if self.plan.mode == SYSCALLS and not derived.doubts:
+            derived = await with_calls(derived, self._room, base)
         room = self._room
         if self.plan.mode == POWER and not derived.doubts:
             derived = await recorded(derived, room, base)

@@ -42,6 +42,7 @@ from scenarios.model import SQLITE
 
 T = TypeVar("T")
 MOST_TOLD = 10
+EXIT_CODES = {HELD: 0, VIOLATED: 1, UNKNOWN: 3}
 GO_ON = "go on with --resume, or begin again in a new directory"
 
 
@@ -170,8 +171,7 @@ def _report(out: Path, campaign: Campaign, wall_seconds: float) -> int:
             print(f"… and more; all are in {out / results.RESULTS}")
             break
         print(f"{kept_line(result)}\n  again: {replay_line(result['case'])}")
-    for path, before, after in campaign.shrunk:
-        print(f"shrunk from {before} steps to {after}: {path}\n  again: {replay_line(str(path))}")
+    _tell_shrunk(campaign.shrunk)
     if not totals.cases and not doubts:
         print("UNKNOWN: no case was derived")
     verdict = archive.verdict(campaign.derived, totals)
@@ -179,9 +179,9 @@ def _report(out: Path, campaign: Campaign, wall_seconds: float) -> int:
         f"{verdict} {out}: {totals.cases} cases, {totals.violated} violated, {totals.unknown} unknown, {totals.pruned} pruned; "
         f"{totals.processes} child processes, {wall_seconds:.1f} s, {totals.cases / wall_seconds:.1f} cases a second"
     )
-    owned = [point for point in faults.declared() if any(each.subject.owner(point) for each in campaign.derived)]
-    silent = [point for point in owned if point not in totals.fired]
     if campaign.plan.mode == POINTS:
+        owned = [point for point in faults.declared() if any(each.subject.owner(point) for each in campaign.derived)]
+        silent = [point for point in owned if point not in totals.fired]
         print(
             f"points fired: {len(owned) - len(silent)} of {len(owned)}"
             + (f"; not in this campaign: {', '.join(silent)}" if silent else "")
@@ -194,6 +194,11 @@ def _report(out: Path, campaign: Campaign, wall_seconds: float) -> int:
             print(line)
     print(f"Now let the audit judge: python audit/audit.py {out}")
     return {"PASS": 0, "FAIL": 1, "UNKNOWN": 3}[verdict]
+
+
+def _tell_shrunk(shrunk: Sequence[tuple[Path, int, int]]) -> None:
+    for path, before, after in shrunk:
+        print(f"shrunk from {before} steps to {after}: {path}\n  again: {replay_line(str(path))}")
 
 
 def find(text: str) -> Case:
@@ -243,7 +248,7 @@ def replay(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
 
     result = staged(work, Where(out, spawn, databases, (case.subject,)))
     print(f"{kept_line(result)}\nfiles: {out / 'case'}")
-    return {HELD: 0, VIOLATED: 1, UNKNOWN: 3}[result["verdict"]]
+    return EXIT_CODES[result["verdict"]]
 
 
 def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
@@ -274,7 +279,7 @@ def shrink(text: str, out: Path, spawn: str, store_name: str = SQLITE) -> int:
     if result["verdict"] != VIOLATED:
         why = "the case does not fail" if result["verdict"] == HELD else "what is in doubt is no failure; mend that first"
         print(f"{kept_line(result)}\nthere is nothing to shrink: {why}")
-        return 0 if result["verdict"] == HELD else 3
+        return EXIT_CODES[result["verdict"]]
     print(f"{kept_line(result)}\n  again: {replay_line(result['case'])}")
     return 1
 
@@ -294,11 +299,10 @@ def _shrink_history(case: Case, out: Path, spawn: str, databases: Store) -> int:
 
     result, shrunk = staged(work, Where(out, spawn, databases, (case.subject,)))
     print(kept_line(result))
-    for path, before, after in shrunk:
-        print(f"shrunk from {before} steps to {after}: {path}\n  again: {replay_line(str(path))}")
+    _tell_shrunk(shrunk)
     if not shrunk:
         print("there is nothing to shrink: the case does not fail")
-    return {HELD: 0, VIOLATED: 1, UNKNOWN: 3}[result["verdict"]]
+    return EXIT_CODES[result["verdict"]]
 
 
 def _smaller(case: Case) -> list[Case]:

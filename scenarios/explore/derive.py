@@ -12,7 +12,7 @@ from pathlib import Path
 
 from outbox.errors import Halt23Error
 from receivers.ledger import EFFECTS
-from scenarios.engine.stage import Stage, StepFailed
+from scenarios.engine.stage import StepFailed
 from scenarios.explore.calls import Listings, strikes
 from scenarios.explore.model import RELAY, Case, Cut, Pause, Reached, Subject, deaths
 from scenarios.explore.readers import RECEIVER
@@ -22,7 +22,6 @@ from scenarios.explore.strace import ERRORS, KILLED, SHORT
 from scenarios.explore.sysfaults import SysFault
 from scenarios.explore.uncovered import Window
 from scenarios.explore.verdicts import DUPLICATE, HELD, judge
-from scenarios.model import Counts, Scenario
 from scenarios.power.recording import Recording
 
 # Every byte class of a message: nothing, inside the start line, after it, inside the headers, between, inside the body, all.
@@ -63,8 +62,7 @@ async def derive(subject: Subject, room: Room, directory: Path) -> Derived:
 def _doubts(subject: Subject, first: Played, second: Played) -> Iterator[str]:
     for played in (first, second):
         if played.verdict.outcome != HELD:
-            why = [*played.verdict.doubts, *(violation.sentence for violation in played.verdict.violations)]
-            yield f"{subject.name} does not hold without any fault: {'; '.join(why)}; mend that before anything is injected"
+            yield f"{subject.name} does not hold without any fault: {played.verdict.why}; mend that before anything is injected"
             return
     if first.reached != second.reached:
         yield f"{subject.name}: two runs without faults reached other points: {_difference(first.reached, second.reached)}"
@@ -93,8 +91,7 @@ def _difference(first: list[Reached], second: list[Reached]) -> str:
 
 async def _plant(subject: Subject, room: Room, directory: Path, ended: State) -> list[str]:
     """Make one effect at the receiver of a finished run, which `ended` so; what is wrong if the count does not follow."""
-    scenario = Scenario("explore", f"{subject.name}/planted", "", "", (), Counts(0, 0, 0, 0))
-    stage = Stage(scenario, room.supervisor, directory, room.bounds, room.store)
+    stage = room.stage(f"{subject.name}/planted", directory)
     receiver = next(role for role in subject.roles if role.server and role.process != RELAY)
     place = Place(directory, tables=ended.tables)  # its database is gone
     try:

@@ -20,8 +20,12 @@ POINTS = "points"
 
 def at_round(program: Program, subject: Subject, number: int, *, later_seconds: int = 0) -> Program:
     """The program at the time of round `number` (from 1), or so much later."""
-    now = str(START_SECONDS + (number - 1) * subject.round_seconds + later_seconds)
-    return replace(program, arguments=tuple(each.replace("{now}", now) for each in program.arguments))
+    return at_time(program, START_SECONDS + (number - 1) * subject.round_seconds + later_seconds)
+
+
+def at_time(program: Program, seconds: int) -> Program:
+    """The program at this time of its own clock."""
+    return replace(program, arguments=tuple(each.replace("{now}", str(seconds)) for each in program.arguments))
 
 
 class Launcher:

@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping
 
 from scenarios.explore import strace
 from scenarios.explore.levels import MODES, POWER, SYSCALLS
-from scenarios.power import recorder
 
 # Who needs more than a file system and processes says what is missing.
-_NEEDS: Mapping[str, Callable[[], str | None]] = {SYSCALLS: strace.why_not, POWER: recorder.unavailable}
+_NEEDS: Mapping[str, Callable[[], str | None]] = {SYSCALLS: strace.why_not, POWER: strace.why_not}
 
 
 def why_not(mode: str) -> str | None:

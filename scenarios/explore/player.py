@@ -18,10 +18,10 @@ from scenarios.engine.processes import Process
 from scenarios.engine.stage import StepFailed
 from scenarios.explore.cast import judged, server
 from scenarios.explore.histories import CLOCK, KILL, RUN, STOP, History, Step, Strike
+from scenarios.explore.launcher import at_time
 from scenarios.explore.model import RELAY, Case, Death, Role
 from scenarios.explore.rounds import DID_NOTHING, SPARE_ROUNDS, Left, Play, Played, Room
 from scenarios.explore.servers import Servers
-from scenarios.model import Program
 
 # Late enough for every jump back.
 BEGIN_SECONDS = 1_000_000
@@ -51,7 +51,7 @@ class HistoryPlay(Play):
         """Play all steps, recover; whether recovery came to its end."""
         for number, step in enumerate(self._history.steps, 1):
             self._played.rounds = self._round = number
-            if not self._down and step.do == RUN and self._living(server(self._subject).process) is None:
+            if not self._down and step.do == RUN and self._stage.living(server(self._subject).process) is None:
                 await self._relay(self._history.wire)
                 await self._serve(None)
             await self._step(step)
@@ -75,9 +75,9 @@ class HistoryPlay(Play):
                 settled &= process is None or self._is_done(role, process)
             elif role.process == RELAY:
                 await self._relay(())
-            elif self._living(role.process) is None:
+            elif self._stage.living(role.process) is None:
                 await self._serve(None)
-                settled &= self._living(role.process) is not None
+                settled &= self._stage.living(role.process) is not None
         return settled
 
     async def _step(self, step: Step) -> None:
@@ -132,18 +132,11 @@ class HistoryPlay(Play):
         if strike is not None:
             halts = strike.how not in (KILL, STOP)
             environment = {faults.HALT_VARIABLE if halts else faults.PAUSE_VARIABLE: strike.setting}
-        name = role.process if self._living(role.process) is None else f"other_{role.process}"
-        process = await self._stage.launch(self._round, self._at_now(role.program, name), environment)
+        name = role.process if self._stage.living(role.process) is None else f"other_{role.process}"
+        process = await self._stage.launch(self._round, replace(at_time(role.program, self._now), process=name), environment)
         if strike is not None:
             self._strikes[process.child.number] = strike
         return process
-
-    def _at_now(self, program: Program, name: str) -> Program:
-        told = tuple(each.replace("{now}", str(self._now)) for each in program.arguments)
-        return replace(program, process=name, arguments=told)
-
-    def _living(self, name: str) -> Process | None:
-        return next((each for each in self._stage.processes if each.name == name and each.child.running), None)
 
     async def _until(self, process: Process) -> None:
         """Wait until `process` has stopped or ended. A receiver that stops before has its strike first."""
@@ -226,14 +219,14 @@ class HistoryPlay(Play):
     async def _relay(self, cuts: tuple[tuple[int, str], ...]) -> None:
         """Put the relay between the two, where the subject has one; for a recovery, a new one without faults."""
         role = next((each for each in self._subject.roles if each.process == RELAY), None)
-        if role is None or (self._living(RELAY) is not None):
+        if role is None or (self._stage.living(RELAY) is not None):
             return
         told = tuple(part for connection, fault in cuts for part in ("--fault", f"{connection}:{fault}"))
         program = replace(role.program, arguments=(*role.program.arguments, *told))
         await self._stage.ready(await self._stage.launch(self._round, program, {}))
 
     async def _kill_server(self) -> None:
-        living = self._living(server(self._subject).process)
+        living = self._stage.living(server(self._subject).process)
         if living is not None:
             await self._stage.kill(living)
         self._server = None

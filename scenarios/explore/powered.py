@@ -13,13 +13,14 @@ from pathlib import Path
 from outbox.errors import BadInput
 from scenarios.engine.processes import Process
 from scenarios.engine.stage import Stage, StepFailed
+from scenarios.explore import strace
 from scenarios.explore.derive import Derived
 from scenarios.explore.launcher import at_round
 from scenarios.explore.model import Case, Subject
 from scenarios.explore.power import DATABASE, check, views
 from scenarios.explore.rounds import SPARE_ROUNDS, Room
 from scenarios.explore.state import Place, Unreadable
-from scenarios.model import SQLITE, Counts, Scenario
+from scenarios.model import SQLITE
 from scenarios.power import events, log, recorder
 from scenarios.power.log import Unmodelled
 from scenarios.power.recording import Recording
@@ -30,7 +31,7 @@ CANNOT = (StepFailed, Unmodelled, Unreadable, LookupError)
 
 def can_record(subjects: Sequence[Subject], store: str) -> None:
     """Raise BadInput where the runs of these subjects cannot be recorded, saying why."""
-    if (why := recorder.unavailable()) is not None:
+    if (why := strace.why_not()) is not None:
         raise BadInput(f"mode power records system calls, and {why}")
     if store != SQLITE and any(subject.uses_database for subject in subjects):
         raise BadInput(f"mode power derives images of files of ours; what a {store} server does to its own it cannot judge")
@@ -84,8 +85,7 @@ async def record(subject: Subject, room: Room, directory: Path) -> Recording:
 
 async def _run(subject: Subject, room: Room, directory: Path) -> list[Process]:
     """Play the subject without faults, until nothing is left to do."""
-    scenario = Scenario("explore", f"{subject.name}/recorded", "", "", (), Counts(0, 0, 0, 0))
-    stage = Stage(scenario, room.supervisor, directory, room.bounds, room.store)
+    stage = room.stage(f"{subject.name}/recorded", directory)
     done: set[str] = set()
     try:
         for number in range(1, SPARE_ROUNDS + 1):
@@ -102,7 +102,7 @@ async def _run(subject: Subject, room: Room, directory: Path) -> list[Process]:
 async def _round(subject: Subject, stage: Stage, number: int, done: set[str]) -> bool:
     settled = True
     for role in subject.roles:
-        living = any(each.name == role.process and each.child.running for each in stage.processes)
+        living = stage.living(role.process) is not None
         if role.process in done or living or (role.after is not None and role.after not in done):
             continue
         process = await stage.launch(number, at_round(role.program, subject, number), {})

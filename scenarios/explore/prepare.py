@@ -5,12 +5,10 @@ It saves the time of programs that would do the same in every case. Cases that s
 
 from pathlib import Path
 
-from scenarios.engine.stage import Stage
 from scenarios.engine.stores import SqliteStore
 from scenarios.explore.launcher import at_round
 from scenarios.explore.model import Subject
 from scenarios.explore.rounds import Room
-from scenarios.model import Counts, Scenario
 
 
 def can_prepare(subject: Subject, room: Room) -> bool:
@@ -22,8 +20,7 @@ async def prepare(subject: Subject, room: Room, directory: Path) -> None:
     """Run the roles of `subject` that run once, in the new `directory`. Raises StepFailed where one does not end as it
     should."""
     directory.mkdir(parents=True)
-    scenario = Scenario("explore", f"{subject.name}/prepared", "", "", (), Counts(0, 0, 0, 0))
-    stage = Stage(scenario, room.supervisor, directory, room.bounds, room.store)
+    stage = room.stage(f"{subject.name}/prepared", directory)
     try:
         for role in subject.roles:
             if role.once:

@@ -38,8 +38,7 @@ async def calls_of(subject: Subject, room: Room, directory: Path) -> tuple[Listi
     for number in (1, 2):
         played = await Play(Case(subject), room, directory / f"calls-{number}").run()
         if played.verdict.outcome != HELD:
-            why = [*played.verdict.doubts, *(violation.sentence for violation in played.verdict.violations)]
-            doubts.append(f"{subject.name} does not hold without any fault while it is traced: {'; '.join(why)}")
+            doubts.append(f"{subject.name} does not hold without any fault while it is traced: {played.verdict.why}")
         found.append(listings(subject, directory / f"calls-{number}", played.rounds))
     if not doubts:
         doubts += [*_doubts(subject, *found)]

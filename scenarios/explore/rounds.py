@@ -39,7 +39,6 @@ SPARE_ROUNDS = 3
 BOUNDS = Bounds(ready_seconds=15.0, run_seconds=15.0, stop_seconds=10.0)
 OVERTAKEN_SECONDS = 3.0
 KEEP_FAILED, KEEP_ALL = "failed", "all"
-KEEP = (KEEP_FAILED, KEEP_ALL)
 LEFT, IMAGE, TABLES = "left", "image", "tables.json"
 DID_NOTHING = (
     "recovery did nothing: every program ended as when all is done, none said a word, and no file has changed since the last "
@@ -96,14 +95,18 @@ class Room:
     listings: Listings | None = None
     recording: Recording | None = None
 
+    def stage(self, name: str, directory: Path) -> Stage:
+        """A stage in `directory` for what is called `name`, which is no scenario of the study."""
+        scenario = Scenario("explore", name, "", "", (), Counts(0, 0, 0, 0))
+        return Stage(scenario, self.supervisor, directory, self.bounds, self.store)
+
 
 class Play:
     """One case in `directory`, which it creates."""
 
     def __init__(self, case: Case, room: Room, directory: Path) -> None:
         self._case, self._subject, self._directory, self._room = case, case.subject, directory, room
-        scenario = Scenario("explore", str(case), "", "", (), Counts(0, 0, 0, 0))
-        self._stage = Stage(scenario, room.supervisor, directory, room.bounds, room.store)
+        self._stage = room.stage(str(case), directory)
         self._tracing = Tracing(case, self._stage, record=room.record, listings=room.listings)
         self._launcher = Launcher(case, self._stage, observe=room.observe, tracing=self._tracing, by_line=room.by_line)
         self._played = Played(case, processes=self._stage.processes)

@@ -32,8 +32,8 @@ class Servers:
         if self._house is not None and role.program.module == RECEIVERS and role.process not in self._case.struck:
             await self._move_in(role, number, self._house)
             return None
-        living = next((each for each in reversed(self._stage.processes) if each.name == role.process), None)
-        if living is not None and living.child.running:
+        living = self._stage.living(role.process)
+        if living is not None:
             if not self._wants_another(role, number):
                 return None
             await self._stage.kill(living)

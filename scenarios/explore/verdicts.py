@@ -46,6 +46,11 @@ class Verdict:
         return VIOLATED if self.violations else HELD
 
     @property
+    def why(self) -> str:
+        """All doubts and violations, in one line."""
+        return "; ".join([*self.doubts, *(violation.sentence for violation in self.violations)])
+
+    @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of its violations, each once, in the order of KINDS."""
         found = {violation.kind for violation in self.violations}

@@ -6,8 +6,6 @@ in another folder; only the campaign moves one of them to its place. What a work
 """
 
 import asyncio
-import hashlib
-import json
 import os
 import platform
 import threading
@@ -17,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scenarios.engine.sources import source_hashes
+from scenarios.engine.sources import one_hash, source_hashes
 from scenarios.engine.stores import SqliteStore
 from scenarios.engine.study import ROOT
 from scenarios.engine.supervisor import Supervisor
@@ -62,7 +60,7 @@ class Done:
 
 def sources_digest() -> str:
     """One hash over the sources of this checkout."""
-    return hashlib.sha256(json.dumps(source_hashes(ROOT)).encode()).hexdigest()
+    return one_hash(source_hashes(ROOT))
 
 
 def hello(shared: str) -> dict[str, Any]:
@@ -106,16 +104,6 @@ class Bench:
         result: dict[str, Any] = self._do(self._play(job, directory))
         return result
 
-    def close(self) -> None:
-        """End the houses and the spawner with all children."""
-
-        async def leave() -> None:
-            await self._houses.__aexit__(None, None, None)
-            await self._supervisor.__aexit__(None, None, None)
-
-        self._do(leave())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-
 
 _benches: dict[tuple[str, tuple[str, ...], int], Bench] = {}
 _checked: dict[str, bool] = {}
@@ -137,10 +125,3 @@ def play_job(job: Job) -> Done:
     directory = job.directory / ATTEMPTS / attempt
     result = bench.play(job, directory)
     return Done(result, attempt if directory.exists() else None)
-
-
-def close_benches() -> None:
-    """End what this worker has started."""
-    with _one_at_a_time:
-        while _benches:
-            _benches.popitem()[1].close()
