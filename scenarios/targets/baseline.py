@@ -32,9 +32,10 @@ _FULL = re.compile(r"No space left on device|File too large|disk is full|databas
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """What the commands of one run came to, in the order in which it was first met: line to function, and how often."""
+    """What the commands of one run came to, in the order in which it was first met: of each line its file and function, and how
+    often."""
 
-    functions: Mapping[str, str]
+    places: Mapping[str, tuple[str, str]]
     counts: Mapping[str, int]
 
 
@@ -60,7 +61,7 @@ class Baselines:
         listing = self._slot.folder / "modules"
         steps = Steps(self._commands, self._worker, self._slot)
         await self._slot.begin()
-        self._slot.restore(None)
+        await self._slot.empty()
         arm = Arm(Watched((), {}, modules=listing))
         by_bytes = await self._enqueued(steps, arm)
         worked = await steps.work((JOB,), WORK_SECONDS, arm)
@@ -137,7 +138,7 @@ class Baselines:
         asked = [(name, origin) for name, origin in self._modules.items() if not origin.startswith(own)]
         listing.write_text("".join(f"{name}\t{origin}\n" for name, origin in asked), encoding="utf-8")
         program = str(Path(__file__).with_name("preloading.py"))
-        values = self._commands.values(self._slot.directory, url=self._slot.url)
+        values = Steps(self._commands, self._worker, self._slot).values
         command = Command(
             (sys.executable, "-P", program, str(listing)), self._slot.directory, self._commands.environment(values)
         )
@@ -153,7 +154,7 @@ class Baselines:
         """One run with its lines listed; or what makes it another run than the first."""
         steps = Steps(self._commands, self._worker, self._slot)
         await self._slot.begin()
-        self._slot.restore(None)
+        await self._slot.empty()
         found: dict[str, Lines] = {}
         for role in (SETUP, ENQUEUE, WORK):
             listing = self._slot.folder / f"lines.{role}"
@@ -179,7 +180,7 @@ class Baselines:
         """The lines of `recover` after a work that died before it did anything."""
         listing = self._slot.folder / f"lines.{RECOVER}"
         listing.unlink(missing_ok=True)
-        self._slot.restore(WORK)
+        await steps.before(WORK)
         ran = await steps.run(RECOVER, None, Arm(Watched(self._worker.packages, scripts, lines=listing)))
         if ran is not None and not ran.good:
             raise BadInput(f"recover fails without any fault: {ran.told}")
@@ -203,20 +204,20 @@ def _usable(role: str, ran: Ran) -> None:
 
 def read_lines(path: Path) -> Lines:
     """The lines of a listing."""
-    functions: dict[str, str] = {}
+    places: dict[str, tuple[str, str]] = {}
     counts: Counter[str] = Counter()
     if path.exists():
         for line in path.read_text("utf-8").splitlines():
-            where, _, function = line.partition(" ")
-            functions.setdefault(where, function)
+            where, file, function = line.split(" ", 2)
+            places.setdefault(where, (file, function))
             counts[where] += 1
-    return Lines(functions, counts)
+    return Lines(places, counts)
 
 
 def common(first: Lines, second: Lines) -> Lines:
     """What both runs came to."""
     counts = {where: min(count, second.counts[where]) for where, count in first.counts.items() if where in second.counts}
-    return Lines({where: first.functions[where] for where in counts}, counts)
+    return Lines({where: first.places[where] for where in counts}, counts)
 
 
 def merged(first: Mapping[str, Lines], second: Mapping[str, Lines]) -> dict[str, Lines]:

@@ -6,7 +6,6 @@
 import argparse
 import asyncio
 import io
-import json
 import os
 import shutil
 import sys
@@ -15,18 +14,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from outbox.errors import BadInput
-from scenarios.engine.directories import fresh_directory, machine_faults
 from scenarios.engine.interrupts import stoppable
-from scenarios.errors import Interrupted
-from scenarios.targets import derive, judge
+from scenarios.targets import derive, presence, results, verdicts
 from scenarios.targets.file import read
-from scenarios.targets.worker import EXEC, FORK, Asked, Check, Outcome, scratch_folder
+from scenarios.targets.outcomes import WorkerCase
+from scenarios.targets.worker import EXEC, FORK, Asked, Check, scratch_folder
 
-CASES = "cases"
-EXIT_CODES = {"PASS": 0, "FAIL": 1, "UNKNOWN": 3}
 QUIET_SECONDS, LIVELY_SECONDS = 5.0, 0.1
 
 
@@ -46,9 +42,9 @@ class Progress:
         self._verdicts.clear()
         self._began = time.monotonic()
 
-    def ended(self, line: Mapping[str, Any]) -> None:
+    def ended(self, line: WorkerCase) -> None:
         """One case has ended."""
-        self._verdicts[line["verdict"]] += 1
+        self._verdicts[line.verdict] += 1
         now = time.monotonic()
         if now - self._told >= (LIVELY_SECONDS if self._lively else QUIET_SECONDS):
             self._told = now
@@ -58,7 +54,7 @@ class Progress:
         cases = self._verdicts.total()
         rate = cases / max(time.monotonic() - self._began, 1e-9)
         left_seconds = (self._total - cases) / rate
-        found = "".join(f", {self._verdicts[each]} {each}" for each in judge.VERDICTS if self._verdicts[each])
+        found = "".join(f", {self._verdicts[each]} {each}" for each in verdicts.WORKER_VERDICTS if self._verdicts[each])
         return f"{self._level}: {cases} of {self._total} cases, {rate:.1f} a second, about {left_seconds:.0f} s left{found}"
 
     def _say(self, line: str) -> None:
@@ -88,10 +84,19 @@ def worker(arguments: argparse.Namespace) -> int:
         python=python,
         only=arguments.only,
     )
-    fresh_directory(arguments.out, CASES)
-    with machine_faults(arguments.out, go_on="run the check again"):
-        outcome = asyncio.run(_checked(asked, arguments.out.resolve()))
-    return _tell(asked, outcome, arguments.out)
+    here = presence.look(target, python)
+    if here.missing is not None:
+        raise BadInput(here.missing)
+    options = {name: getattr(asked, name) for name in ("mode", "depth", "budget", "spawn", "only")}
+    plan = results.Plan(kind=results.WORKER, target=target, options=options, python=python, versions=here.versions)
+    with results.begin(arguments.out, plan) as written:
+        check = asyncio.run(_checked(asked, written))
+        summary = written.finish()
+    for note in check.notes:
+        print(f"note: {note}")
+    for line in results.told(summary, arguments.out):
+        print(line)
+    return verdicts.EXIT_CODES[summary["verdict"]]
 
 
 def _python(given: str | None) -> str:
@@ -103,53 +108,21 @@ def _python(given: str | None) -> str:
     return str(Path(found).absolute())
 
 
-async def _checked(asked: Asked, out: Path) -> Outcome:
+async def _checked(asked: Asked, written: results.Check) -> Check:
     progress = Progress(sys.stderr or io.StringIO())
-    scratch = Path(tempfile.mkdtemp(prefix="halt23-", dir=scratch_folder() or out))
-    check = Check(asked, out, scratch, progress)
+    scratch = Path(tempfile.mkdtemp(prefix="halt23-", dir=scratch_folder() or written.out.resolve()))
+    check = Check(asked, written, scratch, progress)
     with stoppable() as stopped_by:
         try:
             await check.run()
         except BadInput as error:
             raise BadInput(f"{asked.target.file}: {error}") from None
         except asyncio.CancelledError:
-            raise Interrupted(
-                f"stopped by {stopped_by() or 'cancellation'}: {out} holds an incomplete check; all processes were ended"
-            ) from None
+            raise results.interrupted(written.out, stopped_by()) from None
         finally:
             progress.end()
             shutil.rmtree(scratch, ignore_errors=True)
-            _write(out, check.outcome.lines)
-    return check.outcome
-
-
-def _write(out: Path, lines: Sequence[Mapping[str, Any]]) -> None:
-    with (out / "results.jsonl").open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(line) + "\n" for line in lines)
-
-
-def _tell(asked: Asked, outcome: Outcome, out: Path) -> int:
-    """Print what came of it; the exit code."""
-    claim = asked.target.contents.claims
-    verdict = judge.overall(outcome.lines, claim)
-    by_verdict = Counter(line["verdict"] for line in outcome.lines)
-    for note in outcome.notes:
-        print(f"note: {note}")
-    for each in judge.VERDICTS:
-        for line in [line for line in outcome.lines if line["verdict"] == each][:5] if each != judge.RECOVERED else ():
-            function = f" in {line['fault']['function']}" if line["fault"]["function"] else ""
-            print(f"{each}: {line['case']}{function}: {'; '.join(line['reasons'])}")
-        if by_verdict[each] > 5 and each != judge.RECOVERED:
-            print(f"{each}: … {by_verdict[each]} cases; all of them in {out / 'results.jsonl'}")
-    cases = len(outcome.lines)
-    rate = cases / max(outcome.cases_seconds, 1e-9)
-    judged = f"claims {claim}" if claim else "no claim is made: judged as at-least-once with a key that stays the same"
-    print(
-        f"{verdict} {asked.target.name}: {cases} cases, {', '.join(f'{by_verdict[each]} {each}' for each in judge.VERDICTS if by_verdict[each])}; "
-        f"{judged}; holds: {judge.holds(outcome.lines)}; {outcome.seconds:.1f} s, {rate:.1f} cases a second by {outcome.spawn}; "
-        f"watched for {asked.target.contents.worker.watch_seconds if asked.target.contents.worker else 0:g} s"
-    )
-    return EXIT_CODES[verdict]
+    return check
 
 
 def _worker_options(command: argparse.ArgumentParser) -> None:

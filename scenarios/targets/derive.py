@@ -24,7 +24,7 @@ def line_faults(role: str, lines: Lines) -> Iterator[Fault]:
     """A halt at each line that a command came to; of many occurrences the first two and the last."""
     for where, count in lines.counts.items():
         for occurrence in occurrences(count):
-            yield Fault(role, LINE, where, occurrence, lines.functions[where])
+            yield Fault(role, LINE, where, occurrence, *lines.places[where])
 
 
 def line_cases(baseline: Baseline) -> Iterator[Case]:
@@ -57,7 +57,7 @@ async def strikes_of(commands: Commands, worker: Worker, slot: Slot) -> tuple[St
 
 async def _recorded(commands: Commands, worker: Worker, slot: Slot) -> dict[str, tuple[Call, ...]]:
     await slot.begin()
-    slot.restore(None)
+    await slot.empty()
     steps = Steps(commands, worker, slot)
     found = {}
     for role in (SETUP, ENQUEUE, WORK, RECOVER):
@@ -67,7 +67,7 @@ async def _recorded(commands: Commands, worker: Worker, slot: Slot) -> dict[str,
         log.unlink(missing_ok=True)
         arm = Arm(trace=strace.recording(log))
         if role == RECOVER:
-            slot.restore(WORK)
+            await steps.before(WORK)
         if role == WORK:
             await steps.work((JOB,), _BOUND_SECONDS, arm)
         else:
@@ -90,7 +90,7 @@ async def point_cases(commands: Commands, worker: Worker, slot: Slot) -> list[Ca
     BadInput where none is reached.
     """
     await slot.begin()
-    slot.restore(None)
+    await slot.empty()
     steps = Steps(commands, worker, slot)
     found: list[Case] = []
     for role in (SETUP, ENQUEUE, WORK):

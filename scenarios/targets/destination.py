@@ -33,6 +33,7 @@ DIES, REFUSES, HANGS_UP = "dies", "refuses", "hangs-up"
 FAULTS = (DIES, REFUSES, HANGS_UP)
 CONTROL = b"HALT23 CONTROL\n"
 HALT_EXIT_CODE = 23
+REFUSED_STATUS = 503
 _MAX_HEAD_BYTES, _MAX_BODY_BYTES = 1 << 16, 1 << 22
 _LOOKS = ("GET", "HEAD", "OPTIONS")
 JOB = re.compile(r"halt23-(?:job|canary)-\d+")
@@ -153,7 +154,7 @@ class Destination:
         status: int | None
         number = 0
         if fault == REFUSES:
-            status = 503
+            status = REFUSED_STATUS
         else:
             status, number = self.book.apply(key, body, keyed=self.keyed)
         if fault in (DIES, HANGS_UP):
@@ -163,7 +164,7 @@ class Destination:
         if fault == DIES:
             os.write(2, b"halt(23) at receiver:dies, between the effect and its answer\n")
             os._exit(HALT_EXIT_CODE)
-        if status == 503:
+        if status == REFUSED_STATUS:
             return status, {"error": "come again later; nothing was done"}
         return status, {"answer": "done", "number": number} if status != 409 else {"error": "this key had another body"}
 

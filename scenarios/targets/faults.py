@@ -24,13 +24,14 @@ _OF_RECEIVER = re.compile(r"receiver:(?P<what>dies|refuses|hangs-up)")
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault. `where` is `huey.storage:412`, a system call, a point, or what the receiver does; `function` is told of a line
-    and names nothing."""
+    """One fault. `where` is `huey.storage:412`, a system call, a point, or what the receiver does. Of a line `file` and
+    `function` are told, where they are known; they name nothing."""
 
     role: str
     kind: str
     where: str
     occurrence: int = 1
+    file: str | None = field(default=None, compare=False)
     function: str | None = field(default=None, compare=False)
 
     def __str__(self) -> str:

@@ -1,79 +1,64 @@
-"""What a case comes to, from what was seen of it: nothing but the fields of its line in the results.
+"""What was seen of a worker's case, counted and put into words. What follows from the counts is said by `verdicts`.
 
 A request that was applied is an effect: each one at a receiver without keys, one for each key at a receiver with keys (what
-comes without a key is always one more). A worker is asked for a claim, and of all its cases the strongest claim that holds is
-told.
+comes without a key is always one more).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from scenarios.targets.model import APPLIED_ONCE, AT_LEAST_ONCE, AT_MOST_ONCE
-
-UNKNOWN, LOST, STUCK = "unknown", "lost", "stuck"
-DUPLICATE_KEYED, DUPLICATE_UNKEYED, RECOVERED = "duplicate-keyed", "duplicate-unkeyed", "recovered"
-VERDICTS = (UNKNOWN, LOST, STUCK, DUPLICATE_KEYED, DUPLICATE_UNKEYED, RECOVERED)
-REFUSED_STATUS = 503
-NO_CLAIM = "none"
-# The verdicts that break a claim; without one a worker is held to the last but one, with keys that stay the same.
-BREAKS: Mapping[str | None, tuple[str, ...]] = {
-    AT_MOST_ONCE: (DUPLICATE_KEYED, DUPLICATE_UNKEYED),
-    AT_LEAST_ONCE: (LOST, STUCK),
-    APPLIED_ONCE: (LOST, STUCK, DUPLICATE_KEYED),
-    None: (LOST, STUCK, DUPLICATE_KEYED),
-}
+from scenarios.targets import verdicts
+from scenarios.targets.outcomes import PENDING, Arrival, Effect
 
 
-def effects(arrivals: Iterable[Mapping[str, Any]], jobs: Sequence[str]) -> dict[str, dict[str, int]]:
+def effects(arrivals: Sequence[Arrival], jobs: Sequence[str]) -> dict[str, Effect]:
     """For each job how often it was applied: by a receiver with keys, and by one without."""
-    found = {}
-    for job in jobs:
-        applied = [each["key"] for each in arrivals if each["job"] == job and each["status"] != REFUSED_STATUS]
-        keys = {key for key in applied if key is not None}
-        found[job] = {"keyed": len(keys) + applied.count(None), "unkeyed": len(applied)}
-    return found
+    keyed, unkeyed = dict.fromkeys(jobs, 0), dict.fromkeys(jobs, 0)
+    seen: set[str] = set()
+    for each in arrivals:
+        if each.job is None or not each.applied:
+            continue
+        first = each.key is None or each.key not in seen
+        keyed[each.job] = keyed.get(each.job, 0) + first
+        unkeyed[each.job] = unkeyed.get(each.job, 0) + 1
+        if each.key is not None:
+            seen.add(each.key)
+    return {job: Effect(keyed=keyed[job], unkeyed=unkeyed[job]) for job in keyed}
 
 
-def judge(line: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """The verdict of a case, and why."""
-    if not line["fired"]:
-        return UNKNOWN, ["the fault did not come: this run is not the one that the case was derived from"]
-    found: Mapping[str, Mapping[str, int]] = line["effects"]
-    canary, waited = line["canary"], f"{line['watched_seconds']:g} s"
-    missing = [job for job, count in found.items() if count["unkeyed"] == 0]
-    jobs = [job for job in missing if job != canary]
-    if jobs and line["stored"] is False:
-        by = "the target's own count" if line["stored_by"] == "pending" else "any file of the folder"
-        return LOST, [f"{jobs[0]} was not delivered, and is not in {by} any more"]
-    if jobs:
-        where = {True: "it is still stored", None: "whether it is still stored cannot be told"}[line["stored"]]
-        beside = "neither was" if canary in missing else "was, so the worker lives:"
-        return STUCK, [f"{jobs[0]} was not delivered within {waited}; {where}; {canary}, enqueued after the restart, {beside}".rstrip(":")]
-    if missing:
-        return STUCK, [f"{canary}, enqueued after the restart, was not delivered within {waited}: the worker works no more"]
-    for kind, verdict in (("keyed", DUPLICATE_KEYED), ("unkeyed", DUPLICATE_UNKEYED)):
-        twice = [f"{job} was applied {count[kind]} times" for job, count in found.items() if count[kind] > 1]
-        if twice:
-            why = "its key is not the same each time" if kind == "keyed" else "by a receiver that ignores keys"
-            return verdict, [f"{', '.join(twice)}: {why}"]
-    return RECOVERED, []
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What is known beside the arrivals."""
+
+    canary: str
+    seconds: float
+    stored: bool | None
+    stored_by: str | None
 
 
-def holds(lines: Iterable[Mapping[str, Any]]) -> str:
-    """The strongest claim that holds in all cases."""
-    lines = list(lines)
-    verdicts = {line["verdict"] for line in lines}
-    counts = [count for line in lines for count in line["effects"].values()]
-    if not verdicts & {LOST, STUCK, UNKNOWN}:
-        return APPLIED_ONCE if all(count["keyed"] == 1 for count in counts) else AT_LEAST_ONCE
-    if UNKNOWN not in verdicts and all(count["unkeyed"] <= 1 for count in counts):
-        return AT_MOST_ONCE
-    return NO_CLAIM
+def reasons(arrivals: Sequence[Arrival], counted: Mapping[str, Effect], watch: Watch, verdict: str) -> list[str]:
+    """Why this is the verdict, in words."""
+    missing = [job for job, effect in counted.items() if effect.keyed == 0]
+    jobs = [job for job in missing if job != watch.canary]
+    if verdict == verdicts.LOST:
+        by = "by the target's own count" if watch.stored_by == PENDING else "in any file of its folder"
+        return [f"{jobs[0]} was not delivered, and is stored no more {by}"]
+    if verdict == verdicts.STUCK:
+        return [_stuck(jobs, watch, canary=watch.canary not in missing)]
+    if verdict == verdicts.KEYED:
+        job = next(job for job, effect in counted.items() if effect.keyed > 1)
+        keyless = any(each.job == job and each.key is None for each in arrivals)
+        why = "it is sent without a key" if keyless else "its key is another one each time"
+        return [f"{job} was applied {counted[job].keyed} times by a receiver with keys: {why}"]
+    if verdict == verdicts.UNKEYED:
+        job = next(job for job, effect in counted.items() if effect.unkeyed > 1)
+        return [f"{job} came {counted[job].unkeyed} times under the same key: a receiver without keys applies it each time"]
+    return []
 
 
-def overall(lines: Iterable[Mapping[str, Any]], claim: str | None) -> str:
-    """PASS, FAIL or UNKNOWN of a worker that makes this claim."""
-    verdicts = {line["verdict"] for line in lines}
-    if verdicts & set(BREAKS[claim]):
-        return "FAIL"
-    return "UNKNOWN" if UNKNOWN in verdicts or not verdicts else "PASS"
+def _stuck(jobs: Sequence[str], watch: Watch, *, canary: bool) -> str:
+    if not jobs:
+        return f"{watch.canary}, enqueued after the restart, was not delivered within {watch.seconds:g} s: the worker works no more"
+    where = "it is still stored" if watch.stored else "whether it is still stored cannot be told"
+    beside = "was, so the worker lives" if canary else "was not, either"
+    return f"{jobs[0]} was not delivered within {watch.seconds:g} s; {where}; {watch.canary}, enqueued after the restart, {beside}"

@@ -12,21 +12,19 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from outbox import faults as points
 from scenarios.explore import strace
 from scenarios.explore.calls import Strike
-from scenarios.targets import stored
+from scenarios.targets import judge, outcomes, stored, verdicts
 from scenarios.targets.baseline import Baseline
 from scenarios.targets.commands import PLAIN, Arm, Commands, Ran, Watched
 from scenarios.targets.faults import ENQUEUE, LINE, POINT, RECEIVER, RECOVER, SETUP, SYSCALL, WORK, Case, Fault
-from scenarios.targets.judge import effects, judge
 from scenarios.targets.model import IDLE, Worker
+from scenarios.targets.outcomes import Arrival, Ended, WorkerCase
 from scenarios.targets.slot import Slot, size_of
 from scenarios.targets.steps import CANARY, JOB, Steps, sleep_growing
 
-ORDER = (SETUP, ENQUEUE, WORK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,6 @@ class Bench:
     worker: Worker
     baseline: Baseline
     strikes: dict[tuple[str, str, int], Strike] = field(default_factory=dict)
-    snapshots: bool = True
 
 
 @dataclass(slots=True)
@@ -47,7 +44,7 @@ class Seen:
     began: float
     fired: bool = False
     ending: tuple[int | None, str | None] = (None, None)
-    function: str | None = None
+    place: tuple[str, str] | None = None
     restarted: float | None = None
     watched_until: float | None = None
     reasons: list[str] = field(default_factory=list)
@@ -73,12 +70,12 @@ class Play:
         """Its commands, with what they wrote."""
         return self._steps
 
-    async def run(self) -> dict[str, Any]:
+    async def run(self) -> WorkerCase:
         """Play it; its line in the results. Raises HarnessBug and OSError."""
         first = self._case.faults[0]
         await self._slot.begin(keyed=self._keyed, fault=first.where if first.role == RECEIVER else None)
         role = WORK if first.role in (RECEIVER, RECOVER) else first.role
-        await self._begin_with(role)
+        await self._steps.before(role)
         self._seen.began = time.monotonic()
         if first.role == RECEIVER:
             await self._receiver_fails()
@@ -86,18 +83,7 @@ class Play:
             await self._struck(role)
         if self._seen.fired or first.role == RECOVER:
             await self._recover(role)
-        return await self._line()
-
-    async def _begin_with(self, role: str) -> None:
-        """Make the folder what it is before this command."""
-        if self._bench.snapshots and self._slot.remembers(role):
-            self._slot.restore(role)
-            return
-        self._slot.restore(None)
-        for each in ORDER[: ORDER.index(role)]:
-            await self._steps.run(each, JOB if each == ENQUEUE else None)
-        if self._bench.snapshots:
-            self._slot.remember(role)
+        return await self._case_of()
 
     # Faults
 
@@ -138,7 +124,8 @@ class Play:
         if fault.kind == LINE:
             if not self.witness.exists():
                 return False
-            self._seen.function = self.witness.read_text("utf-8").strip().rpartition(" in ")[2]
+            file, _, function = self.witness.read_text("utf-8").strip().partition(" ")
+            self._seen.place = (file, function)
             return True
         if fault.kind == SYSCALL:
             return ran.ending.signal == signal.SIGKILL.name and ran.bound is None
@@ -225,49 +212,52 @@ class Play:
 
     # What came of it
 
-    async def _line(self) -> dict[str, Any]:
+    async def _case_of(self) -> WorkerCase:
         seen, arrivals = self._seen, self._slot.arrivals
-        fault = self._case.faults[-1]
         restarted = seen.restarted or time.monotonic()
-        told = [
-            {
-                "job": each.job,
-                "key": each.key,
-                "status": each.status,
-                "after_restart": each.monotonic > restarted,
-                "seconds": round(each.monotonic - seen.began, 3),
-            }
+        told = tuple(
+            Arrival(
+                job=each.job,
+                key=each.key,
+                status=each.status,
+                applied=each.applied,
+                after_restart=each.monotonic > restarted,
+                seconds=round(max(each.monotonic - seen.began, 0.0), 3),
+            )
             for each in arrivals
-        ]
-        line: dict[str, Any] = {
-            "case": str(self._case),
-            "role": fault.role,
-            "fault": {
-                "kind": fault.kind,
-                "where": fault.where,
-                "function": fault.function or seen.function,
-                "occurrence": fault.occurrence,
-            },
-            "ended": {"exit_code": seen.ending[0], "signal": seen.ending[1]},
-            "fired": seen.fired,
-            "arrivals": told,
-            "effects": effects(told, (JOB, CANARY)),
-            "canary": CANARY,
-            "stored": None,
-            "stored_by": None,
-            "recovered_seconds": None,
-            "watched_seconds": round((seen.watched_until or restarted) - restarted, 3),
-        }
-        if seen.fired and not line["effects"][JOB]["unkeyed"]:
-            line["stored"], line["stored_by"] = await self._stored()
-        late = [each["seconds"] for each in told if each["job"] == JOB and each["after_restart"]]
-        if late and not any(each["job"] == JOB and not each["after_restart"] for each in told):
-            line["recovered_seconds"] = round(max(late[0] - (restarted - seen.began), 0.0), 3)
-        verdict, reasons = judge(line)
+        )
+        counted = judge.effects(told, (JOB, CANARY))
+        stored, by = None, None
+        if seen.fired and not counted[JOB].keyed:
+            stored, by = await self._stored()
+        verdict = verdicts.of_worker(fired=seen.fired, doubts=(), effects=counted, canary=CANARY, stored=stored)
+        recovered = None
+        late = [each.monotonic for each in arrivals if each.job == JOB and each.applied and each.monotonic > restarted]
+        before = any(each.job == JOB and each.applied and each.monotonic <= restarted for each in arrivals)
+        if late and not before and verdict not in (verdicts.LOST, verdicts.STUCK):
+            recovered = round(late[0] - restarted, 3)
         if any(each.job is None for each in arrivals):
             self._steps.notes.append("requests came that name no job")
-        notes = list(dict.fromkeys(self._steps.notes))
-        return {**line, "verdict": verdict, "reasons": [*reasons, *seen.reasons], "notes": notes, "confirmed": None}
+        first, *then = self._case.faults
+        watched = round(max((seen.watched_until or restarted) - restarted, 0.0), 3)
+        reasons = judge.reasons(told, counted, judge.Watch(CANARY, watched, stored, by), verdict)
+        return WorkerCase(
+            case=str(self._case),
+            fault=_told(first, None if then else seen),
+            then=_told(then[0], seen) if then else None,
+            ended=Ended(*seen.ending),
+            fired=seen.fired,
+            arrivals=told,
+            effects=counted,
+            canary=CANARY,
+            verdict=verdict,
+            watched_seconds=watched,
+            stored=stored,
+            stored_by=by,
+            recovered_seconds=recovered,
+            reasons=(*reasons, *seen.reasons),
+            notes=tuple(dict.fromkeys(self._steps.notes)),
+        )
 
     async def _stored(self) -> tuple[bool | None, str | None]:
         """Whether the job is still there, and who says so."""
@@ -280,10 +270,20 @@ class Play:
         return stored.holds(self._slot.directory, JOB), stored.BYTES
 
 
-def write_finding(play: Play, line: dict[str, Any], place: Path, largest_bytes: int) -> None:
+def _told(fault: Fault, seen: Seen | None) -> outcomes.Fault:
+    """A fault as the results have it; what the watch said of the place is known only where it came."""
+    file, function, where = fault.file, fault.function, fault.where
+    if seen is not None and seen.place is not None and function is None:
+        file, function = seen.place
+    if fault.kind == LINE:
+        place, number = fault.line
+        where = f"{file or place}:{number}"
+    return outcomes.Fault(role=fault.role, kind=fault.kind, where=where, function=function, occurrence=fault.occurrence)
+
+
+def write_finding(play: Play, line: WorkerCase, place: Path, largest_bytes: int) -> None:
     """Keep what a finding can be looked at with: its line, what was written, the folder where it is small."""
-    place.mkdir(parents=True)
-    (place / "case.json").write_text(json.dumps(line, indent=1) + "\n", encoding="utf-8")
+    (place / "case.json").write_text(json.dumps(line.data(), indent=1) + "\n", encoding="utf-8")
     play.steps.write_outputs(place)
     if size_of(play.steps.slot.directory) <= largest_bytes:
         play.steps.slot.write_down(place / "state")

@@ -12,7 +12,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from typing import Any
 from scenarios.engine.ports import Ports
 from scenarios.engine.supervisor import Child, Launch, Supervisor
 from scenarios.errors import HarnessBug
-from scenarios.targets.destination import CONTROL
+from scenarios.targets.destination import CONTROL, REFUSED_STATUS
+from scenarios.targets.services import Services
 
 MODULE = "scenarios.targets.destination"
 READY_SECONDS = 30.0
@@ -37,12 +38,18 @@ class Arrival:
     path: str
     monotonic: float
 
+    @property
+    def applied(self) -> bool:
+        """Whether a receiver without keys has an effect of it."""
+        return self.status != REFUSED_STATUS
+
 
 class Slot:
     """One place; see the module. Open it before use; what runs in it ends before it is closed."""
 
-    def __init__(self, number: int, folder: Path, supervisor: Supervisor) -> None:
-        self.number, self._supervisor = number, supervisor
+    def __init__(self, number: int, folder: Path, supervisor: Supervisor, services: Services | None = None) -> None:
+        self.number, self._supervisor, self._services = number, supervisor, services
+        self.served: Mapping[str, str] = {}
         self.folder = folder / f"{number}"
         self.directory = self.folder / "state"
         self._states = self.folder / "states"
@@ -143,7 +150,10 @@ class Slot:
     # What a folder held before each command
 
     def remember(self, role: str) -> None:
-        """Keep the folder as it is now: what is there before `role` runs."""
+        """Keep the folder as it is now: what is there before `role` runs. Where a server has a part of the state, that is in
+        vain."""
+        if self._services is not None:
+            return
         shutil.rmtree(self._states / role, ignore_errors=True)
         _copy(self.directory, self._states / role)
 
@@ -151,13 +161,17 @@ class Slot:
         """Whether that state is there."""
         return (self._states / role).is_dir()
 
-    def restore(self, role: str | None) -> None:
-        """Make the folder again what it was before `role`; empty for None."""
+    def restore(self, role: str) -> None:
+        """Make the folder again what it was before `role`."""
         shutil.rmtree(self.directory)
-        if role is None:
-            self.directory.mkdir()
-        else:
-            _copy(self._states / role, self.directory)
+        _copy(self._states / role, self.directory)
+
+    async def empty(self) -> None:
+        """Make the folder empty, and have databases that are."""
+        shutil.rmtree(self.directory)
+        self.directory.mkdir()
+        if self._services is not None:
+            self.served = await self._services.fresh()
 
     def write_down(self, place: Path) -> None:
         """Copy the folder to `place`."""
@@ -188,4 +202,4 @@ def size_of(directory: Path) -> int:
 
 def delivered(arrivals: Sequence[Arrival]) -> frozenset[str]:
     """The jobs that arrived and were applied."""
-    return frozenset(each.job for each in arrivals if each.job is not None and each.status != 503)
+    return frozenset(each.job for each in arrivals if each.job is not None and each.applied)

@@ -10,11 +10,14 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from outbox.errors import BadInput
 from scenarios.targets import stored
 from scenarios.targets.commands import PLAIN, Arm, Commands, Ran, Running, first_of
+from scenarios.targets.faults import ENQUEUE, SETUP, WORK
 from scenarios.targets.model import IDLE, Worker
 from scenarios.targets.slot import Slot, delivered
 
+ORDER = (SETUP, ENQUEUE, WORK)
 JOB, CANARY = "halt23-job-1", "halt23-canary-1"
 COMMAND_SECONDS = 30.0
 STOP_SECONDS = 5.0
@@ -40,12 +43,25 @@ class Steps:
     @property
     def values(self) -> dict[str, str]:
         """What the placeholders stand for."""
-        return self.commands.values(self.slot.directory, url=self.slot.url)
+        return self.commands.values(self.slot.directory, url=self.slot.url, **self.slot.served)
 
     @property
     def delivered(self) -> frozenset[str]:
         """The jobs that were applied so far."""
         return delivered(self.slot.arrivals)
+
+    async def before(self, role: str) -> None:
+        """Make everything as it is before `role` runs: a copy, or by the commands that come before. Raises BadInput where one
+        of them fails."""
+        if self.slot.remembers(role):
+            self.slot.restore(role)
+            return
+        await self.slot.empty()
+        for each in ORDER[: ORDER.index(role)]:
+            ran = await self.run(each, JOB if each == ENQUEUE else None)
+            if ran is not None and not ran.good:
+                raise BadInput(f"{each} fails without any fault, though it did not before: {ran.told}")
+        self.slot.remember(role)
 
     async def run(self, role: str, job: str | None = None, arm: Arm = PLAIN) -> Ran | None:
         """Run setup, enqueue or recover to its end; None where the target has no such command."""

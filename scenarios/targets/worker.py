@@ -8,9 +8,8 @@ import asyncio
 import contextlib
 import os
 import shutil
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,10 +20,13 @@ from scenarios.targets import derive
 from scenarios.targets.baseline import Baseline, Baselines, Lines, forkable, merged, read_lines
 from scenarios.targets.commands import Commands
 from scenarios.targets.faults import RECEIVER, RECOVER, SYSCALL, WORK, Case, parse
-from scenarios.targets.judge import DUPLICATE_UNKEYED, RECOVERED, UNKNOWN
 from scenarios.targets.model import Target, Worker
+from scenarios.targets.outcomes import WorkerCase
 from scenarios.targets.play import Bench, Play, write_finding
+from scenarios.targets.services import Services
 from scenarios.targets.slot import MODULE, Slot
+from scenarios.targets.steps import Steps
+from scenarios.targets.verdicts import RECOVERED, UNKEYED, UNKNOWN
 
 WATCHED_AT_ONCE = 48
 FORK, EXEC = "fork", "exec"
@@ -54,63 +56,71 @@ class Told(Protocol):
     def level(self, name: str, total: int) -> None:
         """So many cases begin."""
 
-    def ended(self, line: dict[str, Any]) -> None:
+    def ended(self, line: WorkerCase) -> None:
         """One case has ended."""
 
 
-@dataclass(slots=True)
-class Outcome:
-    """What a check found: a line for each case, in their order, and what was noted of the target itself."""
+class Written(Protocol):
+    """Where results go: see `results.Check`."""
 
-    lines: list[dict[str, Any]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    spawn: str = EXEC
-    seconds: float = 0.0
-    cases_seconds: float = 0.0
-    pruned: int = 0
+    def add(self, case: WorkerCase) -> None:
+        """Append the line of a case."""
+
+    def folder(self, case: str) -> Path:
+        """The new folder for the files of a case that found something."""
 
 
 class Check:
-    """One check; `run` it. Findings are kept below `out`/cases, whatever else is written is the caller's."""
+    """One check; `run` it. `notes` are about the target itself."""
 
-    def __init__(self, asked: Asked, out: Path, scratch: Path, told: Told) -> None:
+    def __init__(self, asked: Asked, written: Written, scratch: Path, told: Told) -> None:
         worker = asked.target.contents.worker
         if worker is None:
             raise BadInput(f"{asked.target.file}: it has no table [worker]")
-        self._asked, self._out, self._scratch, self._told = asked, out, scratch, told
+        self._asked, self._written, self._scratch, self._told = asked, written, scratch, told
         self._worker: Worker = worker
+        self._services: Services | None = None
         self._free: list[Slot] = []
         self._slots: list[Slot] = []
         self._lanes = asyncio.Semaphore(asked.jobs)
         self._watching = 0
-        self.outcome = Outcome()
-        self._done: dict[int, dict[str, Any]] = {}
+        self._done: dict[int, WorkerCase] = {}
+        self._cases_played: dict[int, Case] = {}
+        self._next = 0
+        self._confirmed: set[tuple[str, ...]] = set()
+        self.notes: list[str] = []
+        self.spawn = EXEC
+        # Cases that were not gone deeper into: their recovery is that of another one.
+        self.pruned = 0
 
     async def run(self) -> None:
         """Do it all. Raises BadInput for a target that cannot be judged, HarnessBug and OSError."""
-        began = time.monotonic()
         async with contextlib.AsyncExitStack() as stack:
-            house = await stack.enter_async_context(Supervisor(ROOT, "fork", (MODULE,)))
-            self._house = house
+            if self._asked.target.contents.services:
+                self._services = await stack.enter_async_context(Services(self._asked.target.contents.services))
+            self._house = await stack.enter_async_context(Supervisor(ROOT, "fork", (MODULE,)))
             stack.push_async_callback(self._close_slots)
-            commands = Commands(self._asked.target, self._asked.python, house)
+            commands = Commands(self._asked.target, self._asked.python, self._house)
             slot = await self._take()
             bench = await self._prepared(commands, slot, stack)
             cases = await self._cases(bench, slot)
             self._free.append(slot)
-            at = time.monotonic()
             deep = self._asked.depth > 1 and self._asked.only is None
+            if deep:
+                (self._scratch / "recoveries").mkdir()
             try:
-                if deep:
-                    (self._scratch / "recoveries").mkdir()
                 await self._all(cases, bench, "depth 1", self._scratch / "recoveries" if deep else None)
                 if deep:
                     await self._deeper(bench)
-                await self._confirm(bench)
             finally:
-                self.outcome.lines = [self._done[number] for number in sorted(self._done)]
-                self.outcome.seconds = time.monotonic() - began
-                self.outcome.cases_seconds = time.monotonic() - at
+                self._write(whole=False)
+
+    def _write(self, *, whole: bool = True) -> None:
+        """Write the lines of cases in their order, as far as there is no gap; or all of them."""
+        while self._next in self._done or (not whole and self._next < max(self._done, default=-1)):
+            if self._next in self._done:
+                self._written.add(self._done[self._next])
+            self._next += 1
 
     # Before the cases
 
@@ -118,10 +128,10 @@ class Check:
         """The fault-free runs. Raises BadInput."""
         runs = Baselines(commands, self._worker, slot)
         baseline = await runs.first()
-        self.outcome.notes += baseline.notes
+        self.notes += baseline.notes
         if self._asked.spawn == FORK and forkable(commands, self._worker):
             await self._fork(commands, runs, slot, stack)
-        self.outcome.spawn = FORK if commands.forker is not None else EXEC
+        self.spawn = FORK if commands.forker is not None else EXEC
         if self._asked.mode in (derive.LINES, derive.ALL):
             await self._listed(commands, runs, baseline)
         return Bench(commands, self._worker, baseline)
@@ -130,9 +140,9 @@ class Check:
         """Start a spawner that has the target's modules; or note why commands are executed."""
         modules = await runs.loadable()
         if isinstance(modules, str):
-            self.outcome.notes.append(f"{modules}, so each command is executed anew: slower, the same")
+            self.notes.append(f"{modules}, so each command is executed anew: slower, the same")
             return
-        environment = commands.environment(commands.values(slot.directory, url=slot.url))
+        environment = commands.environment(Steps(commands, self._worker, slot).values)
         environment["PYTHONPATH"] = ":".join(filter(None, (str(ROOT), environment.get("PYTHONPATH"))))
         forker = Supervisor(ROOT, "fork", tuple(f"+{each}" for each in modules), (), environment)
         commands.forker = await stack.enter_async_context(forker)
@@ -141,9 +151,9 @@ class Check:
         """The lines that two runs came to. Raises BadInput where there are none."""
         first = await runs.listed(commands.scripts)
         if isinstance(first, str) and commands.forker is not None:
-            self.outcome.notes.append(f"in a fork it does something else ({first}), so each command is executed anew")
+            self.notes.append(f"in a fork it does something else ({first}), so each command is executed anew")
             commands.forker = None
-            self.outcome.spawn = EXEC
+            self.spawn = EXEC
             first = await runs.listed(commands.scripts)
         second = await runs.listed(commands.scripts)
         if isinstance(first, str) or isinstance(second, str):
@@ -165,7 +175,7 @@ class Check:
             found += derive.line_cases(bench.baseline)
         if mode in (derive.SYSCALLS, derive.ALL) or SYSCALL in wants:
             strikes, doubts = await derive.strikes_of(bench.commands, self._worker, slot)
-            self.outcome.notes += doubts
+            self.notes += doubts
             bench.strikes.update(strikes)
             found += derive.call_cases(strikes)
         if mode == derive.POINTS or (mode == derive.ALL and self._worker.points):
@@ -181,7 +191,7 @@ class Check:
     async def _take(self) -> Slot:
         if self._free:
             return self._free.pop()
-        slot = Slot(len(self._slots) + 1, self._scratch, self._house)
+        slot = Slot(len(self._slots) + 1, self._scratch, self._house, self._services)
         self._slots.append(slot)
         await slot.open()
         return slot
@@ -197,6 +207,7 @@ class Check:
         self._told.level(f"{self._asked.target.name}, {name}", len(cases))
         async with _one_error(), asyncio.TaskGroup() as group:
             for number, case in enumerate(cases, first):
+                self._cases_played[number] = case
                 await self._lanes.acquire()
                 group.create_task(self._one(number, case, bench, listing))
         return [*range(first, first + len(cases))]
@@ -205,28 +216,35 @@ class Check:
         lane = _Lane(self)
         try:
             slot = await self._take()
+            path = None if listing is None else listing / f"{number}"
             for _ in range(ATTEMPTS):
-                line = await self._play(case, bench, slot, lane.leave, None if listing is None else listing / f"{number}")
-                if line["verdict"] != UNKNOWN:
+                if path is not None:
+                    path.unlink(missing_ok=True)
+                play = Play(case, bench, slot, lane.leave, listing=path)
+                line = await play.run()
+                if line.verdict != UNKNOWN:
                     break
+            if line.verdict != RECOVERED:
+                write_finding(play, line, self._written.folder(line.case), KEPT_STATE_BYTES)
+            if line.verdict == UNKEYED:
+                line = await self._confirmed_by(line, case, bench, slot, lane)
             self._free.append(slot)
             self._done[number] = line
+            self._write()
             self._told.ended(line)
         finally:
             lane.end()
 
-    async def _play(
-        self, case: Case, bench: Bench, slot: Slot, waits: Callable[[], None], listing: Path | None
-    ) -> dict[str, Any]:
-        if listing is not None:
-            listing.unlink(missing_ok=True)
-        play = Play(case, bench, slot, waits, listing=listing)
-        line = await play.run()
-        if line["verdict"] != RECOVERED:
-            place = self._out / "cases" / str(case).replace("/", "_")
-            if not place.exists():
-                write_finding(play, line, place, KEPT_STATE_BYTES)
-        return line
+    async def _confirmed_by(self, line: WorkerCase, case: Case, bench: Bench, slot: Slot, lane: "_Lane") -> WorkerCase:
+        """The first case of each window that duplicates is played again, at a real receiver that ignores keys."""
+        fault = line.then or line.fault
+        window = (fault.role, fault.kind, fault.where.partition(":")[0], fault.function or "")
+        if window in self._confirmed:
+            return line
+        self._confirmed.add(window)
+        again = await Play(case, bench, slot, lane.leave, keyed=False).run()
+        # What that receiver has in its own book counts, not what we make of its arrivals.
+        return replace(line, confirmed=again.fired and await slot.effects() > len(line.effects))
 
     async def _deeper(self, bench: Bench) -> None:
         """Kill the recoveries, too: of each case whose recovery does something that no other one's did."""
@@ -235,14 +253,14 @@ class Check:
         cases: list[Case] = []
         for number in sorted(self._done):
             line = self._done[number]
-            case = parse(line["case"])
-            if case.faults[0].role == RECEIVER or not line["fired"]:
+            case = self._cases_played[number]
+            if case.faults[0].role == RECEIVER or not line.fired:
                 continue
             lines = read_lines(listing / f"{number}")
-            before = [each["key"] is None for each in line["arrivals"] if not each["after_restart"]]
-            signature = (case.faults[0].role, len(before), tuple(lines.counts.items()))
+            before = sum(not each.after_restart for each in line.arrivals)
+            signature = (case.faults[0].role, before, tuple(lines.counts.items()))
             if signature in met or not lines.counts:
-                self.outcome.pruned += 1
+                self.pruned += 1
                 continue
             met.add(signature)
             faults = [*derive.line_faults(WORK, lines), *derive.line_faults(RECOVER, bench.baseline.lines.get(RECOVER, NONE))]
@@ -250,23 +268,6 @@ class Check:
         if self._asked.budget is not None:
             cases = cases[: max(self._asked.budget - len(self._done), 0)]
         await self._all(cases, bench, "depth 2")
-
-    async def _confirm(self, bench: Bench) -> None:
-        """Play one case of each window that duplicates again, at a real receiver that ignores keys."""
-        met: set[tuple[Any, ...]] = set()
-        for number in sorted(self._done):
-            line = self._done[number]
-            fault = line["fault"]
-            window = (line["role"], fault["kind"], fault["where"].partition(":")[0], fault["function"])
-            if line["verdict"] != DUPLICATE_UNKEYED or window in met:
-                continue
-            met.add(window)
-            slot = await self._take()
-            again = Play(parse(line["case"]), bench, slot, lambda: None, keyed=False)
-            seen = await again.run()
-            self._free.append(slot)
-            # What that receiver has in its own book counts, not what we make of its arrivals.
-            line["confirmed"] = seen["fired"] and await slot.effects() > len(line["effects"])
 
 
 @contextlib.asynccontextmanager

@@ -2,8 +2,8 @@
 
 Asked by a JSON object: `packages` are the Python packages whose lines count, `scripts` the files that count besides, with their
 names; `halt` is a place, a line and an occurrence (from 1): there the process ends with 23, after one line on standard error and
-in the file `witness`. `lines` is a file to which each line that is about to be executed is appended, as `huey.storage:412 name`,
-but no line more than `most` times; `modules` one to which each imported module is appended, with the file that it came from.
+in the file `witness`. `lines` is a file to which each line that is about to be executed is appended, as `huey.storage:412
+huey/storage.py name`, but no line more than `most` times; `modules` one to which each imported module is appended, with the file that it came from.
 
 Only lines of functions count: what runs while a module or a class is defined does not. Every thread counts, and every process
 that was forked off, by a count of its own. From Python 3.12 on it watches by `sys.monitoring`, before by `sys.settrace`.
@@ -48,12 +48,12 @@ class _Watch:
         self._places = {}
 
     def place(self, path):
-        """What the lines of this file are called; None where they do not count. Asked at every call, so it is kept."""
+        """What the file is called, and its path there; None where its lines do not count. Asked at every call, so it is kept."""
         try:
             return self._places[path]
         except KeyError:
             place = self._find(path)
-            if self._listing is None and (self._halt is None or place != self._halt[0]):
+            if self._listing is None and place is not None and (self._halt is None or place[0] != self._halt[0]):
                 place = None
             return self._places.setdefault(path, place)
 
@@ -63,16 +63,17 @@ class _Watch:
         path = os.path.abspath(path)
         script = self._scripts.get(path) or self._scripts.get(os.path.realpath(path))
         if script is not None:
-            return script
+            return script, script
         if not path.endswith(".py"):
             return None
         # The longest entry that it lies in is where it was imported from.
         for entry in sorted((os.path.abspath(each) for each in sys.path), key=len, reverse=True):
             if path.startswith(entry + os.sep):
-                parts = path[len(entry) + 1 : -len(".py")].split(os.sep)
+                inner = path[len(entry) + 1 :]
+                parts = inner[: -len(".py")].split(os.sep)
                 module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
                 if any(module == each or module.startswith(each + ".") for each in self._packages):
-                    return module
+                    return module, inner.replace(os.sep, "/")
         return None
 
     def wants(self, code):
@@ -90,27 +91,27 @@ class _Watch:
                 again = True
                 self._append(place, number, code)
         halt = self._halt
-        if halt is None or number != halt[1] or place != halt[0]:
+        if halt is None or number != halt[1] or place[0] != halt[0]:
             return again
         if next(self._left) == halt[2]:
-            self._end(code)
+            self._end(place, code)
         return True
 
     def _append(self, place, number, code):
         try:
-            os.write(self._listing, "{}:{} {}\n".format(place, number, _name(code)).encode())
+            os.write(self._listing, "{}:{} {} {}\n".format(place[0], number, place[1], _name(code)).encode())
         except OSError as error:  # a list with a hole in it would be believed
             os.write(2, "halt23: the list of lines cannot be written: {}\n".format(error.strerror).encode())
             os._exit(CANNOT_LIST_EXIT_CODE)
 
-    def _end(self, code):
-        line = "halt(23) at {}:{}#{} in {}\n".format(*self._halt, _name(code)).encode()
-        for descriptor in (_append_to(self._witness) if self._witness else None, 2):
-            try:
-                if descriptor is not None:
-                    os.write(descriptor, line)
-            except OSError:  # nobody may be reading any more
-                pass
+    def _end(self, place, code):
+        line = "halt(23) at {}:{}#{} in {}\n".format(*self._halt, _name(code))
+        if self._witness:
+            os.write(_append_to(self._witness), "{} {}\n".format(place[1], _name(code)).encode())
+        try:
+            os.write(2, line.encode())
+        except OSError:  # nobody may be reading any more
+            pass
         os._exit(HALT_EXIT_CODE)
 
 
