@@ -26,7 +26,6 @@ from scenarios.targets.slot import Slot, size_of
 from scenarios.targets.steps import CANARY, JOB, Steps, sleep_growing
 
 
-
 @dataclass(frozen=True, slots=True)
 class Bench:
     """What all cases of a check share. `strikes` are the system calls that the fault-free run made, by role and name."""
@@ -54,7 +53,14 @@ class Play:
     """One case in one slot; call `run`."""
 
     def __init__(
-        self, case: Case, bench: Bench, slot: Slot, waits: Callable[[], None], *, keyed: bool = True, listing: Path | None = None
+        self,
+        case: Case,
+        bench: Bench,
+        slot: Slot,
+        waits: Callable[[], None],
+        *,
+        keyed: bool = True,
+        listing: Path | None = None,
     ) -> None:
         self._case, self._bench, self._slot, self._keyed = case, bench, slot, keyed
         patience = bench.baseline.work_seconds * 4 + 0.5
