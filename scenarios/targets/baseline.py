@@ -161,6 +161,7 @@ class Baselines:
             listing.unlink(missing_ok=True)
             arm = Arm(Watched(self._worker.packages, scripts, lines=listing))
             self._slot.remember(role)
+            ran: Ran | None
             if role == WORK:
                 ran = await steps.work((JOB,), WORK_SECONDS, arm)
             else:

@@ -7,7 +7,7 @@ times, as `huey.storage:412 huey/storage.py SqliteStorage.enqueue`; `modules` on
 the file that it came from.
 
 Only lines of functions count: what runs while a module or a class is defined does not. Every thread counts, and every process
-that was forked off, by a count of its own. From Python 3.12 on it watches by `sys.monitoring`, before by `sys.settrace`.
+that was forked off, by a count of its own; where one of those halts, the whole group of processes is killed. From Python 3.12 on it watches by `sys.monitoring`, before by `sys.settrace`.
 Standard library only; Python 3.8 and later.
 """
 
@@ -17,6 +17,7 @@ import atexit
 import itertools
 import json
 import os
+import signal
 import sys
 import threading
 from inspect import CO_OPTIMIZED
@@ -58,6 +59,7 @@ class _Watch:
         self._witness: str | None = wanted.get("witness")
         self._most: int = wanted.get("most", 1000)
         self._listing = _append_to(wanted["lines"]) if wanted.get("lines") else None
+        self._pid = os.getpid()
         self._left = itertools.count(1)  # threads count at once; next() of this is one step for the interpreter
         self._counts: dict[tuple[CodeType, int], int] = {}
         self._places: dict[str, Place | None] = {}
@@ -126,6 +128,8 @@ class _Watch:
         try:
             os.write(2, f"halt(23) at {halt[0]}:{halt[1]}#{halt[2]} in {_name(code)}\n".encode())
         finally:  # nobody may be reading any more
+            if os.getpid() != self._pid:
+                os.killpg(0, signal.SIGKILL)
             os._exit(HALT_EXIT_CODE)
 
 
@@ -200,5 +204,5 @@ def _list_modules(path: str) -> None:
                 tell()
             begun.append(name)
 
-    sys.meta_path.insert(0, Finder)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, Finder)
     atexit.register(tell)
