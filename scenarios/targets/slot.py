@@ -1,8 +1,8 @@
 """A place where cases are played one after the other: a folder, an address, a receiver behind it, and remembered states.
 
-Workers keep addresses and paths in their files, so both stay the same for all cases of a slot; what a case begins with is a copy
-of the folder as the slot's own first run left it. The receiver is a real process (`destination`), and tells of each arrival over
-a connection of its own in the moment in which it is applied.
+Workers keep addresses and paths in their files, so both stay the same for all cases of a slot; what a case begins with is a
+copy of the folder as the slot's own first run left it. The receiver is a real process (`destination`), and tells of each
+arrival over a connection of its own in the moment in which it is applied.
 """
 
 import asyncio
