@@ -25,7 +25,7 @@ PROGRAMS = {
     "its own hook": "import sys\nsys.excepthook = lambda kind, *_: print('hooked', kind.__name__)\n1 / 0",
     "an interrupt": "raise KeyboardInterrupt",
     "a syntax error": "print('never'",
-    "a thread": "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.05), print('late'))).start()\nprint('main')",
+    "a thread": "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.05), print(1))).start()\nprint('main')",
     "at its end": "import atexit\natexit.register(print, 'goodbye')\nprint('hello')",
     "what it leaves": "class A:\n    def __del__(self): print('gone')\na = A()\nprint('end')",
     "a sibling": "import beside; print(beside.NAME, beside.__file__)",
