@@ -24,6 +24,7 @@ from scenarios.targets.model import IDLE, Worker
 from scenarios.targets.outcomes import Arrival, Ended, WorkerCase
 from scenarios.targets.slot import Slot, size_of
 from scenarios.targets.steps import CANARY, JOB, Steps, sleep_growing
+from scenarios.targets.trees import Follower, TreeStrike, stopping
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Bench:
     commands: Commands
     worker: Worker
     baseline: Baseline
-    strikes: dict[tuple[str, str, int], Strike] = field(default_factory=dict)
+    strikes: dict[tuple[str, str, int], Strike | TreeStrike] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -68,6 +69,7 @@ class Play:
         self._waits = waits
         self._left = list(case.faults)
         self._listing = listing
+        self._follower: Follower | None = None
         self._seen = Seen(time.monotonic())
         self.witness = slot.folder / "witness"
 
@@ -104,10 +106,13 @@ class Play:
         self.witness.unlink(missing_ok=True)
         arm = self._armed(fault)
         self._steps.struck = self.witness.exists
+        following = asyncio.create_task(self._follower.follow()) if self._follower is not None else None
         if role == WORK:
             ran: Ran | None = await self._steps.work((JOB,), self._bound, arm)
         else:
             ran = await self._steps.run(role, JOB if role == ENQUEUE else None, arm)
+        if following is not None:
+            following.cancel()
         self._steps.struck = lambda: False
         assert ran is not None
         self._seen.fired = self._fired(fault, ran)
@@ -128,6 +133,10 @@ class Play:
             if strike is None:
                 return PLAIN
             log = self._slot.folder / "strace"
+            log.unlink(missing_ok=True)
+            if isinstance(strike, TreeStrike):
+                self._follower = Follower(strike, log)
+                return Arm(trace=stopping(strike, self._slot.directory, log))
             return Arm(trace=strace.striking(strike, strace.KILLED, self._slot.directory, log))
         assert fault.kind == POINT
         return Arm(environment={points.HALT_VARIABLE: f"{fault.where}#{fault.occurrence}"})
