@@ -26,6 +26,8 @@ from scenarios.targets.slot import Slot, size_of
 from scenarios.targets.steps import CANARY, JOB, Steps, sleep_growing
 from scenarios.targets.trees import Follower, TreeStrike, stopping
 
+NEVER = "halt23-never"
+
 
 @dataclass(frozen=True, slots=True)
 class Bench:
@@ -213,7 +215,7 @@ class Play:
             # A run that has begun and is to end by itself is not cut off: only who hangs is.
             left += self._bound if self._bench.worker.ends == IDLE else self._bench.baseline.work_seconds
             listed = Watched(self._bench.worker.packages, self._bench.commands.scripts, lines=self._listing)
-            ran = await self._steps.work((JOB, CANARY), left, Arm(listed) if self._listing else PLAIN)
+            ran = await self._steps.work(self._wanted(), left, Arm(listed) if self._listing else PLAIN)
             self._listing = None
             if await self._is_over(ran) or (time.monotonic() > began + seconds and attempt):
                 break
@@ -223,6 +225,18 @@ class Play:
             attempt += 1
         self._seen.watched_until = time.monotonic()
 
+    def _wanted(self) -> tuple[str, ...]:
+        """What `work` is to deliver before it may be stopped; the last one never comes, so that it runs as long as it may."""
+        on = self._bench.worker.pending is None and self._may_come_again()
+        return (JOB, CANARY, NEVER) if on else (JOB, CANARY)
+
+    def _may_come_again(self) -> bool:
+        """Whether the job came before the death and not since, and nobody can say that it is stored no more: then it is waited
+        for, because it may come once more."""
+        came = {each.monotonic > (self._seen.restarted or 0.0) for each in self._slot.arrivals if each.job == JOB}
+        known = self._bench.baseline.gone and not stored.holds(self._slot.directory, JOB)
+        return came == {False} and not known
+
     async def _is_over(self, ran: Ran) -> bool:
         """Whether no more can come: everything arrived and nothing is stored, or what did not arrive is nowhere."""
         if ran.bound is not None:
@@ -230,7 +244,7 @@ class Play:
         missing = {JOB, CANARY} - self._steps.delivered
         count = await stored.pending(self._bench.commands, self._steps.values)
         if not missing:
-            return not count
+            return not (count or (count is None and self._may_come_again()))
         return count == 0 and self._bench.worker.ends == IDLE
 
     # What came of it
