@@ -2,11 +2,11 @@
 
 Sources. `study`: what this project's own documentation shows to be needed, whatever a receiver promises (docs/identity.md,
 docs/crashing-dispatch.md, docs/field-cases.md). The IETF draft "The Idempotency-Key HTTP Header Field",
-draft-ietf-httpapi-idempotency-key-header-07 of 15 October 2025, by its section and its word: everything that it asks of a server's
-answers is a SHOULD there, so none of it alone fails a target. What the target file declares replaces what is expected of answers.
+draft-ietf-httpapi-idempotency-key-header-07 of 15 October 2025, by its section and its word: all that it asks of a server's
+answers is a SHOULD there, so none of it alone fails a target. What the target file declares replaces what is expected.
 
 Severities: `lost` an operation is told to be done and is not, or never will be; `duplicated` it was done twice; `stuck` it
-cannot come to an end; these three fail a target. `unclear`: a sender cannot know what happened; `style`: it can, by other means.
+cannot come to an end; these three fail a target. `unclear`: a sender cannot know what happened; `style`: it can by other means.
 """
 
 import json
@@ -16,9 +16,7 @@ from scenarios.targets import probes_deaths as deaths
 from scenarios.targets.battery_model import DRAFT, STUDY, Expectation
 from scenarios.targets.model import Receiver
 from scenarios.targets.probes_deaths import MOST_WAITED_SECONDS
-from scenarios.targets.receiver_trial import DUPLICATED, LOST, STUCK, STYLE, UNCLEAR, is_json
-
-FAILING = (LOST, DUPLICATED, STUCK)
+from scenarios.targets.receiver_trial import DUPLICATED, STUCK, STYLE, UNCLEAR, is_json
 
 
 def _started(receiver: Receiver) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from scenarios.targets.model import Receiver
 from scenarios.targets.receiver_http import Exchange
 from scenarios.targets.receiver_stand import Site, Stand, remove
-from scenarios.targets.receiver_trial import VIOLATED, Seen, Trial
+from scenarios.targets.receiver_trial import Seen, Trial
 
 STUDY, DRAFT, DECLARED = "study", "draft-ietf-httpapi-idempotency-key-header", "declared"
 # Why an expectation cannot be tried on this receiver; None where it can.
@@ -37,7 +37,7 @@ class Bench:
 
     @asynccontextmanager
     async def fresh(self, label: str) -> AsyncIterator[Stand]:
-        """A receiver of one's own in a fresh folder. The folder stays only where `keep` of the stand is set."""
+        """A receiver of one's own in a fresh folder, which stays only where `keep` of the stand is set."""
         directory = self.place / f"{label}-{next(self._numbers)}"
         async with Stand(self.site, directory) as stand:
             yield stand
@@ -71,8 +71,3 @@ class Expectation:
     def skipped(self, receiver: Receiver) -> str | None:
         """Why it cannot be tried."""
         return next((reason for need in self.needs if (reason := need(receiver)) is not None), None)
-
-
-def is_finding(seen: Seen) -> bool:
-    """Whether the files of what was seen are worth keeping."""
-    return seen.verdict == VIOLATED

@@ -249,6 +249,7 @@ def _of_policy(receiver: Receiver) -> Iterator[Mistake]:
         value = getattr(policy, name)
         if value is not None and value != word and not _STATUS.fullmatch(value):
             yield Mistake((*here, name), f"{value!r}: expected an HTTP status as text, such as '409', or '{word}'")
-    yield from _seconds((*here, "retention_seconds"), policy.retention_seconds)
+    if policy.retention_seconds is not None and not 0 < policy.retention_seconds < float("inf"):
+        yield Mistake((*here, "retention_seconds"), f"{policy.retention_seconds!r}: expected a number of seconds")
     if policy.key_max_length is not None and policy.key_max_length < 1:
         yield Mistake((*here, "key_max_length"), f"{policy.key_max_length}: expected a positive number")

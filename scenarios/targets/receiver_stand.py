@@ -1,8 +1,8 @@
 """A receiver under test: its folder, its port, its process; started, killed and started again as often as the battery asks.
 
-The port stays the receiver's while it is down: a socket that never listens is bound to it. Whatever is wrong with the program
-itself (it never listens, listens elsewhere, goes into the background, ends by itself, fills the disk) is `Unusable`, and told in
-words; it is no finding about keys.
+The port stays the receiver's while it is down: a socket that never listens is bound to it. Whatever is wrong with the
+program itself (it never listens, listens elsewhere, goes into the background, ends by itself, fills the disk) is `Unusable`,
+and told in words; it is no finding about keys.
 """
 
 import asyncio
@@ -150,7 +150,9 @@ class Stand:
         if not self.alive:
             assert self.child is not None
             ending = self.child.ended.result()
-            raise Unusable(f"the receiver ended by itself with {ending}, and nothing had been done to it; it said: {self.said!r}")
+            raise Unusable(
+                f"the receiver ended by itself with {ending}, and nothing had been done to it; it said: {self.said!r}"
+            )
         size = sum(entry.stat(follow_symlinks=False).st_size for entry in _files(self.directory))
         if size > MAX_FOLDER_BYTES:
             raise Unusable(f"the receiver fills the disk: {size} bytes in its folder; the bound is {MAX_FOLDER_BYTES}")
@@ -182,7 +184,7 @@ class Stand:
                 raise Unusable(await self._why_ended())
             if self.child is not None and now - began > ELSEWHERE_SECONDS and (elsewhere := self._listens_elsewhere()):
                 raise Unusable(
-                    f"the receiver listens on {elsewhere} and not on 127.0.0.1:{self.address.port}: does command pass {{port}} on?"
+                    f"the receiver listens on {elsewhere} and not on 127.0.0.1:{self.address.port}: does it use {{port}}?"
                 )
             if now > deadline:
                 where = self.site.receiver.ready or "the port"
