@@ -11,7 +11,9 @@ cannot come to an end; these three fail a target. `unclear`: a sender cannot kno
 
 import json
 
+from scenarios.explore import strace
 from scenarios.targets import probes_answers as answers
+from scenarios.targets import probes_calls as calls
 from scenarios.targets import probes_deaths as deaths
 from scenarios.targets.battery_model import DRAFT, STUDY, Expectation
 from scenarios.targets.model import Receiver
@@ -21,6 +23,10 @@ from scenarios.targets.receiver_trial import DUPLICATED, STUCK, STYLE, UNCLEAR, 
 
 def _started(receiver: Receiver) -> str | None:
     return None if receiver.command else "the receiver runs already (url): nothing is killed or started again there"
+
+
+def _traced(_receiver: Receiver) -> str | None:
+    return strace.why_not()
 
 
 def _other_body(receiver: Receiver) -> str | None:
@@ -236,6 +242,47 @@ BATTERY: tuple[Expectation, ...] = (
         "1 effect, and the retry is answered",
         deaths.killed_while_handling,
         (_started,),
+        own=True,
+    ),
+    Expectation(
+        "killed-at-call",
+        STUDY,
+        STUCK,
+        "SIGKILL at a system call of the handling; started again; the same request again",
+        "1 effect, and the retry is answered",
+        calls.killed_at_calls,
+        (_started, _traced),
+        own=True,
+    ),
+    Expectation(
+        "hang-up-while-handled",
+        STUDY,
+        STUCK,
+        "the client goes while its request, slowed down, is worked on; then the same request again",
+        "1 effect, and the retry is answered",
+        calls.hang_up_while_handled,
+        (_started, _traced),
+        own=True,
+    ),
+    Expectation(
+        "concurrent-slowed",
+        STUDY,
+        DUPLICATED,
+        f"the same request from {answers.CROWD} processes at once, each call of the receiver slowed down",
+        "1 effect",
+        calls.concurrent_slowed,
+        (_started, _traced),
+        own=True,
+    ),
+    Expectation(
+        "in-flight",
+        DRAFT,
+        STYLE,
+        "the same request again while the first, slowed down, is under way",
+        "409 (section 2.7, SHOULD)",
+        calls.in_flight,
+        (_started, _traced),
+        policy="in_flight",
         own=True,
     ),
     Expectation(

@@ -10,6 +10,7 @@ from pathlib import Path
 from scenarios.targets.model import Receiver
 from scenarios.targets.receiver_http import Exchange
 from scenarios.targets.receiver_stand import Site, Stand, remove
+from scenarios.targets.receiver_strace import Place
 from scenarios.targets.receiver_trial import Seen, Trial
 
 STUDY, DRAFT, DECLARED = "study", "draft-ietf-httpapi-idempotency-key-header", "declared"
@@ -20,7 +21,8 @@ Need = Callable[[Receiver], str | None]
 @dataclass(slots=True)
 class Bench:
     """The place where probes work. `usual_first` and `usual_again` are what an operation and its repetition were answered
-    when nothing went wrong. `lanes` bounds how many receivers of probes of their own run at once."""
+    when nothing went wrong. `lanes` bounds how many receivers of probes of their own run at once; `part` is the one fault of an
+    expectation that is asked for; `places` are the calls of the handling, once they were recorded."""
 
     site: Site
     shared: Stand
@@ -28,7 +30,9 @@ class Bench:
     usual_again: Exchange
     place: Path
     lanes: asyncio.Semaphore
-    only: str | None = None
+    part: str | None = None
+    places: list[Place] | None = None
+    recording: asyncio.Lock = field(default_factory=asyncio.Lock)
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     async def trial(self, label: str, stand: Stand | None = None) -> Trial:

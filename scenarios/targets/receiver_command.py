@@ -15,12 +15,13 @@ from outbox.errors import BadInput, say
 from scenarios.engine.interrupts import stoppable
 from scenarios.engine.study import ROOT
 from scenarios.engine.supervisor import Supervisor
-from scenarios.targets import receiver_check, results, verdicts
+from scenarios.targets import available, receiver_check, results, verdicts
 from scenarios.targets.battery_model import Expectation
 from scenarios.targets.file import read
 from scenarios.targets.model import Target
 from scenarios.targets.receiver_stand import Site
 from scenarios.targets.receiver_trial import MET, SKIPPED, UNCLEAR, VIOLATED, Seen
+from scenarios.targets.services import Services
 
 STANDS = "stands"
 CROWD_MODULE = "scenarios.targets.receiver_crowd"
@@ -57,8 +58,9 @@ def check(asked: Asked, stream: TextIO) -> int:
     target = read(asked.file)
     if target.contents.receiver is None:
         raise BadInput(f"{asked.file}: it describes no receiver: add a table [receiver]")
-    if shutil.which(asked.python) is None:
-        raise BadInput(f"--python {asked.python}: there is no such program")
+    missing = available.why_not(target, asked.python)
+    if missing is not None:
+        raise BadInput(f"{asked.file}: {target.name} cannot run here: {missing}")
     receiver_check.choose(asked.only)
     plan = results.Plan(kind=results.RECEIVER, target=target, options={"only": asked.only}, python=asked.python)
     with results.begin(asked.out, plan) as made:
@@ -82,10 +84,11 @@ async def _played(asked: Asked, target: Target, made: results.Check, stream: Tex
 
     with stoppable() as stopped_by:
         try:
-            async with Supervisor(ROOT, "fork", (CROWD_MODULE,)) as supervisor:
+            servers = Services(target.contents.services)
+            async with servers, Supervisor(ROOT, "fork", (CROWD_MODULE,)) as supervisor:
                 scratch = place / "crowd"
                 scratch.mkdir()
-                site = Site(target, supervisor, asked.python, {}, scratch)
+                site = Site(target, supervisor, asked.python, servers, scratch)
                 for case in await receiver_check.play(site, place, asked.only, told):
                     made.add(case.case)
                     if case.files is not None:

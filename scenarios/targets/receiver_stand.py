@@ -12,7 +12,7 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from scenarios.targets.model import Receiver, Target, fill, fill_all
 from scenarios.targets.receiver_effects import Counter
 from scenarios.targets.receiver_http import Address, Request, exchange
 from scenarios.targets.receiver_process import MARK, Unusable, end, end_all, launch, left_behind
+from scenarios.targets.services import Services
 
 MAX_FOLDER_BYTES = 512 * 1024 * 1024
 POLL_SECONDS = 0.01
@@ -33,12 +34,12 @@ CLOCK = "clock"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What all stands of a check share. `values` are placeholders that are the same for all: servers of a service."""
+    """What all stands of a check share. `scratch` is a folder for what the harness itself needs."""
 
     target: Target
     supervisor: Supervisor
     python: str
-    values: Mapping[str, str]
+    services: Services
     scratch: Path
 
     @property
@@ -67,7 +68,6 @@ class Stand:
             given = URL(url)
             self.address = Address(given.host or "", given.port or 80, given.path.rstrip("/"))
         self.values = {
-            **site.values,
             "python": site.python,
             "target": str(site.target.folder),
             "dir": str(directory),
@@ -78,6 +78,7 @@ class Stand:
 
     async def __aenter__(self) -> "Stand":
         try:
+            self.values.update(await self.site.services.fresh())
             await self.start()
         except BaseException:
             await self.__aexit__()
