@@ -1,18 +1,17 @@
 """The agreement kept, in the standard library alone: key, fingerprint, effect and response are one commit.
 
 No death can separate the four, so that a retry finds all of them or none. What the IETF draft asks for besides: no key 400,
-another request under a known key 422, a duplicate while its key is being worked on 409. Keys are kept for --retention-seconds;
-a file named by REFERENCE_CLOCK holds the time in seconds, for whoever wants to move it.
+another request under a known key 422, a duplicate while its key is being worked on 409. Keys are kept for ever. JSON whose
+members come in another order is the same request.
 """
 
 import argparse
 import contextlib
+import decimal
 import hashlib
 import json
-import os
 import sqlite3
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -22,7 +21,6 @@ MAX_BODY_BYTES = 1024 * 1024
 parser = argparse.ArgumentParser()
 parser.add_argument("--port", type=int, required=True)
 parser.add_argument("--dir", type=Path, required=True)
-parser.add_argument("--retention-seconds", type=float, default=86400)
 OPTIONS = parser.parse_args()
 DATABASE = OPTIONS.dir / "app.db"
 
@@ -34,18 +32,12 @@ def connect() -> contextlib.closing[sqlite3.Connection]:
     return contextlib.closing(sqlite3.connect(DATABASE, timeout=30, isolation_level=None))
 
 
-def now() -> float:
-    """Seconds by the clock's file if there is one, else by the machine."""
-    clock = os.environ.get("REFERENCE_CLOCK")
-    return float(Path(clock).read_text()) if clock else time.time()
-
-
 def prepare() -> None:
     """Create the tables: one row in `effects` is one effect, one in `failed` a name that has failed once."""
     with connect() as database:
         database.execute("create table if not exists effects (number integer primary key, body blob)")
         database.execute("create table if not exists failed (name text primary key)")
-        columns = "key text primary key, fingerprint text, status integer, body blob, expires real"
+        columns = "key text primary key, fingerprint text, status integer, body blob"
         database.execute(f"create table if not exists answers ({columns})")
 
 
@@ -111,7 +103,7 @@ class Handler(BaseHTTPRequestHandler):
         keys = self.headers.get_all("Idempotency-Key", [])
         if len(keys) != 1 or not 1 <= len(keys[0]) <= MAX_KEY_CHARACTERS or not all("!" <= c <= "~" for c in keys[0]):
             return problem(400, f"expected one Idempotency-Key of 1 to {MAX_KEY_CHARACTERS} visible ASCII characters")
-        fingerprint = hashlib.sha256(body).hexdigest()
+        fingerprint = hashlib.sha256(told(body)).hexdigest()
         holder = IN_FLIGHT.enter(keys[0], fingerprint)
         if holder is not None:
             return in_flight() if holder == fingerprint else differs()
@@ -134,8 +126,7 @@ class Handler(BaseHTTPRequestHandler):
                 return known
             number = database.execute("insert into effects (body) values (?)", [body]).lastrowid
             answer = 201, json.dumps({"number": number}).encode()
-            expires = now() + OPTIONS.retention_seconds
-            database.execute("insert or replace into answers values (?, ?, ?, ?, ?)", [key, fingerprint, *answer, expires])
+            database.execute("insert into answers values (?, ?, ?, ?)", [key, fingerprint, *answer])
             database.execute("commit")
             return answer
 
@@ -148,10 +139,23 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing of requests."""
 
 
+def told(body: bytes) -> bytes:
+    """What tells one request from another: JSON with the members of its objects in order, or the bytes of anything else."""
+    try:
+        data = json.loads(body, object_pairs_hook=ordered, parse_float=decimal.Decimal)
+    except (ValueError, RecursionError):
+        return body
+    return repr(data).encode()
+
+
+def ordered(members: list[tuple[str, object]]) -> tuple[tuple[str, object], ...]:
+    """An object: a tuple, which no array is; a member that comes twice stays twice."""
+    return tuple(sorted(members, key=lambda member: member[0]))
+
+
 def find(database: sqlite3.Connection, key: str, fingerprint: str) -> Answer | None:
-    """What a request under a known key is told; None for a key that is not known or no longer kept."""
-    query = "select fingerprint, status, body from answers where key = ? and expires > ?"
-    row = database.execute(query, [key, now()]).fetchone()
+    """What a request under a known key is told; None for a key that is not known."""
+    row = database.execute("select fingerprint, status, body from answers where key = ?", [key]).fetchone()
     if row is None:
         return None
     return (row[1], row[2]) if row[0] == fingerprint else differs()
