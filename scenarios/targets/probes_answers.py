@@ -235,7 +235,8 @@ async def key_non_ascii(bench: Bench) -> Sequence[Seen]:
         return [trial.seen(VIOLATED, f"{applied} effects of a request and its repetition", DUPLICATED)]
     if first.success and applied == 1:
         text = f"it is accepted ({first.told()}, then {again.told()}) with 1 effect"
-        return [trial.seen(MET if again.success else VIOLATED, text)]
+        known = again.success or again.status == bench.usual_again.status
+        return [trial.seen(MET if known else VIOLATED, text)]
     return [_refusal(trial, first, applied, range(400, 500))]
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from outbox.errors import BadInput
-from scenarios.targets import outcomes
+from scenarios.targets import outcomes, verdicts
 from scenarios.targets.battery import BATTERY
-from scenarios.targets.battery_model import DECLARED, Bench, Expectation
+from scenarios.targets.battery_model import DECLARED, DRAFT, STUDY, Bench, Expectation
 from scenarios.targets.receiver_effects import Uncounted
 from scenarios.targets.receiver_http import ANSWER_SECONDS, Exchange, shown
 from scenarios.targets.receiver_process import Unusable
@@ -71,9 +71,11 @@ def _first(group: BaseExceptionGroup, kinds: tuple[type[BaseException], ...]) ->
 def case(expectation: Expectation, seen: Seen, site: Site) -> Case:
     """What is written of it."""
     declared = expectation.declared(site.receiver)
+    # What the effects show is no matter of how an answer should look.
+    grave = seen.severity in verdicts.GRAVE and expectation.source == DRAFT
     made = outcomes.ReceiverCase(
         expectation=expectation.name if seen.part is None else f"{expectation.name}:{seen.part}",
-        source=expectation.source if declared is None else DECLARED,
+        source=STUDY if grave else expectation.source if declared is None else DECLARED,
         severity=seen.severity or expectation.severity,
         verdict=seen.verdict,
         expected=f"{expectation.does}: {declared or expectation.expected}",

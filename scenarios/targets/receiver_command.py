@@ -6,10 +6,11 @@ import io
 import json
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from outbox.errors import BadInput, say
 from scenarios.engine.interrupts import stoppable
@@ -68,7 +69,7 @@ def check(asked: Asked, stream: TextIO) -> int:
         summary = made.finish()
     for line in told_of(asked.out):
         print(line)
-    for line in results.told(summary, asked.out):
+    for line in results.told(summary, asked.out)[-2:]:
         print(line)
     return verdicts.EXIT_CODES[summary["verdict"]]
 
@@ -100,11 +101,21 @@ async def _played(asked: Asked, target: Target, made: results.Check, stream: Tex
 
 
 def told_of(out: Path) -> Iterator[str]:
-    """What was seen of each expectation that was not met, or could not be tried."""
+    """What was seen of each expectation that was not met, or could not be tried; places of one kind are told together."""
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    places: Counter[str] = Counter()
     for text in (out / results.RESULTS).read_text("utf-8").splitlines():
         line = json.loads(text)
-        if line["verdict"] == SKIPPED:
-            yield f"skipped {line['expectation']}: {line['seen']}"
-        elif line["verdict"] != MET:
+        name = line["expectation"].partition(":")[0]
+        places[name] += 1
+        if line["verdict"] != MET:
             word = line["severity"] if line["verdict"] == VIOLATED else line["verdict"]
-            yield f"{word.upper()} {line['expectation']} ({line['source']})\n  {line['expected']}\n  seen: {line['seen']}"
+            groups.setdefault((name, word), []).append(line)
+    for (name, word), lines in groups.items():
+        first, more = lines[0], ""
+        if len(lines) > 1:
+            more = f" at {len(lines)} of {places[name]} places, first at {first['expectation'].partition(':')[2]}"
+        if word == SKIPPED:
+            yield f"skipped {name}{more}: {first['seen']}"
+        else:
+            yield f"{word.upper()} {name}{more} ({first['source']})\n  {first['expected']}\n  seen: {first['seen']}"
