@@ -205,6 +205,8 @@ class Spawner:
         try:
             self._settle(message, stdout, stderr, words)
             arguments = message["arguments"]
+            if message["command"]:
+                os.execvpe(message["command"][0], message["command"], os.environ)  # noqa: S606 - on purpose
             if self._mode == "exec":
                 watched = [lines.WRAPPER] if lines.is_asked_for(os.environ) else []
                 command = [sys.executable, "-m", *watched, message["module"], *arguments]

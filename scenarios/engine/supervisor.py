@@ -41,7 +41,8 @@ _READ_BYTES = 1 << 16
 class Launch:
     """What to start: `python -m module arguments` in `directory`, with `environment` added to the fixed variables.
 
-    `trace` is the command line of the strace that is attached before the program begins; none where it is empty.
+    `trace` is the command line of the strace that is attached before the program begins; none where it is empty. With `command`
+    that program is executed instead, in both spawn modes, and its environment is `environment` and nothing else.
     """
 
     module: str
@@ -49,6 +50,7 @@ class Launch:
     directory: Path
     environment: Mapping[str, str]
     trace: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +192,9 @@ class Supervisor:
                 "module": launch.module,
                 "arguments": launch.arguments,
                 "directory": str(launch.directory),
-                "environment": self._environment(launch.environment),
+                "environment": dict(launch.environment) if launch.command else self._environment(launch.environment),
                 "trace": launch.trace,
+                "command": launch.command,
             }
             self._send(message, [stdout_write, stderr_write])
         finally:
@@ -199,6 +202,11 @@ class Supervisor:
             os.close(stderr_write)
         await asyncio.shield(child.was_started)  # who gives up waiting does not undo the start
         return child
+
+    @property
+    def spawner_pid(self) -> int:
+        """The process whose children all programs are, also those that left theirs."""
+        return self._process.pid
 
     def signal(self, child: Child, number: signal.Signals) -> None:
         """Send a signal to a child; harmless if it has ended."""
