@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from scenarios.engine.supervisor import Child, Ending, Launch, Supervisor
+from scenarios.engine.supervisor import Child, Command, Ending, Supervisor
 from scenarios.errors import HarnessBug
 
 END_SECONDS = 5.0
@@ -24,11 +24,11 @@ class Unusable(Exception):
     """The target cannot be tried at all: its file or its program is at fault, whatever it does about keys."""
 
 
-def launch(command: Sequence[str], directory: Path, environment: Mapping[str, str]) -> Launch:
+def launch(command: Sequence[str], directory: Path, environment: Mapping[str, str]) -> Command:
     """What starts a command of a target in its folder."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
     fixed = {"LANG": "C.UTF-8", "TZ": "UTC", "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    return Launch("", (), directory, {**kept, **fixed, **environment}, command=tuple(command))
+    return Command(tuple(command), directory, {**kept, **fixed, **environment})
 
 
 async def end(supervisor: Supervisor, child: Child, by: signal.Signals = signal.SIGKILL) -> Ending:
