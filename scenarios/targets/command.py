@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TextIO
 
 from outbox.errors import BadInput
+from scenarios.engine.directories import machine_faults
 from scenarios.engine.interrupts import stoppable
-from scenarios.targets import derive, presence, receiver_command, results, verdicts
+from scenarios.targets import derive, junit, presence, receiver_command, repro, results, verdicts
 from scenarios.targets.file import read
 from scenarios.targets.outcomes import WorkerCase
 from scenarios.targets.worker import EXEC, FORK, Asked, Check, scratch_folder
@@ -148,11 +149,35 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
+def _hands_on(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--junitxml", type=Path, metavar="FILE", help="the result as a CI server reads it")
+    command.add_argument("--repro", type=Path, metavar="DIR", help="a new folder: each finding by itself, to be handed on")
+
+
+def _handing_on(function: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """The same, and afterwards what is to be handed on is written from the check's folder."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        if arguments.repro is not None:
+            repro.refuse(arguments.repro)
+        code = function(arguments)
+        with machine_faults(arguments.out, go_on="write it again"):
+            if arguments.junitxml is not None:
+                junit.write_of(arguments.out, arguments.junitxml)
+                print(f"written: {arguments.junitxml}")
+            if arguments.repro is not None:
+                for folder in repro.write_of(arguments.out, arguments.repro, arguments.target.resolve()):
+                    print(f"written: {folder}")
+        return code
+
+    return run
+
+
 def add_to(command: argparse.ArgumentParser) -> None:
     """The command line of `run.py check`."""
     kinds = command.add_subparsers(required=True, metavar="{" + ",".join(KINDS) + "}")
     for name, (function, options) in KINDS.items():
         kind = kinds.add_parser(name, description=function.__doc__)
-        for add in options:
+        for add in (*options, _hands_on):
             add(kind)
-        kind.set_defaults(command=function)
+        kind.set_defaults(command=_handing_on(function))

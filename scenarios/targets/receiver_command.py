@@ -40,7 +40,7 @@ class Asked:
 
 def options(parser: argparse.ArgumentParser) -> None:
     """The command line."""
-    parser.add_argument("file", type=Path, metavar="TARGET.toml", help="describes the receiver")
+    parser.add_argument("target", type=Path, metavar="TARGET.toml", help="describes the receiver")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new directory for what was found")
     parser.add_argument("--only", metavar="NAME", help="one expectation, by its name")
     parser.add_argument(
@@ -50,7 +50,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """As the command line asks; returns the exit code."""
-    asked = Asked(arguments.file, arguments.out, arguments.only, arguments.python)
+    asked = Asked(arguments.target, arguments.out, arguments.only, arguments.python)
     return check(asked, sys.stderr or io.StringIO())
 
 
