@@ -118,7 +118,10 @@ def _execute(argv: Sequence[str], main: ModuleType) -> None:
     try:
         code = _compiled(_joined(os.getcwd(), path))  # noqa: PTH109
     except OSError as error:
-        print(f"{sys.executable}: can't open file {_joined(os.getcwd(), path)!r}: [Errno {error.errno}] {error.strerror}", file=sys.stderr)  # noqa: PTH109
+        print(
+            f"{sys.executable}: can't open file {_joined(os.getcwd(), path)!r}: [Errno {error.errno}] {error.strerror}",
+            file=sys.stderr,
+        )  # noqa: PTH109
         raise SystemExit(2) from None
     names = main.__dict__
     names.update(__file__=path, __cached__=None, __annotations__={})

@@ -112,7 +112,7 @@ class Baselines:
         if self._worker.ends == IDLE and ran.bound is not None:
             raise BadInput(
                 f"work did not end within {ran.bound:g} s, though ends is 'idle' ({job} arrived {len(arrived)} times): let it "
-                "exit 0 when nothing is left to do, or write ends = \"signal\" if it runs until SIGTERM"
+                'exit 0 when nothing is left to do, or write ends = "signal" if it runs until SIGTERM'
             )
         if self._worker.ends != IDLE and ran.bound is None and ran.ending.exit_code != 0 and not arrived:
             raise BadInput(f"work ended before it delivered anything, without any fault: {ran.told}")
@@ -161,6 +161,7 @@ class Baselines:
             listing.unlink(missing_ok=True)
             arm = Arm(Watched(self._worker.packages, scripts, lines=listing))
             self._slot.remember(role)
+            ran: Ran | None
             if role == WORK:
                 ran = await steps.work((JOB,), WORK_SECONDS, arm)
             else:
@@ -190,7 +191,9 @@ class Baselines:
 def _usable(role: str, ran: Ran) -> None:
     """Raise BadInput where a command cannot be judged at all."""
     if ran.ending.exit_code == HALT_EXIT_CODE:
-        raise BadInput(f"{role} exits {HALT_EXIT_CODE} by itself, without any fault: that is how an injected halt ends; let it use another code")
+        raise BadInput(
+            f"{role} exits {HALT_EXIT_CODE} by itself, without any fault: that is how an injected halt ends; let it use another code"
+        )
     if ran.ending.exit_code == CANNOT_START_EXIT_CODE and "cannot be started" in ran.stderr:
         raise BadInput(f"{role} cannot be started: {ran.stderr.strip()}")
     if ran.ending.left:

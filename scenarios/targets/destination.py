@@ -139,7 +139,8 @@ class Destination:
         text = b"" if method == "HEAD" else json.dumps(answer).encode()
         writer.write(
             f"HTTP/1.1 {status} {'OK' if status == 200 else 'No'}\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(text)}\r\nConnection: {'keep-alive' if going_on else 'close'}\r\n\r\n".encode() + text
+            f"Content-Length: {len(text)}\r\nConnection: {'keep-alive' if going_on else 'close'}\r\n\r\n".encode()
+            + text
         )
         await writer.drain()
         return going_on

@@ -196,7 +196,10 @@ def _copy(source: Path, to: Path) -> None:
 def size_of(directory: Path) -> int:
     """How many bytes the files below a folder have."""
     return sum(
-        os.lstat(Path(at, name)).st_size for at, _folders, files in os.walk(directory) for name in files if os.path.lexists(Path(at, name))
+        os.lstat(Path(at, name)).st_size
+        for at, _folders, files in os.walk(directory)
+        for name in files
+        if os.path.lexists(Path(at, name))
     )
 
 
