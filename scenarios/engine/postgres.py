@@ -31,6 +31,7 @@ import psutil
 import psycopg
 
 from outbox.errors import BadInput
+from scenarios.engine.guard import Guard
 from scenarios.errors import EvidenceIncomplete
 
 BOUND_SECONDS = 60.0
@@ -58,29 +59,6 @@ while 0 in watched:
         os.kill(server, signal.SIGQUIT)
 if orphaned:
     shutil.rmtree(directory, ignore_errors=True)
-"""
-
-
-# Started before anything else: when we go without a word, it ends whatever works in our folder and removes it.
-_GUARD = """
-import os, shutil, sys, time
-import psutil
-alive, directory = int(sys.argv[1]), sys.argv[2]
-if os.read(alive, 1):
-    sys.exit()
-deadline = time.monotonic() + 30
-while time.monotonic() < deadline:
-    working = [each for each in psutil.process_iter(["cmdline"]) if directory in " ".join(each.info["cmdline"] or ())]
-    working = [each for each in working if each.pid != os.getpid()]
-    for each in working:
-        try:
-            each.kill()
-        except psutil.NoSuchProcess:
-            pass
-    shutil.rmtree(directory, ignore_errors=True)
-    if not working and not os.path.exists(directory):
-        break
-    time.sleep(0.05)
 """
 
 
@@ -122,7 +100,7 @@ class PostgresServer:
         folder = programs()
         if folder is None:
             raise BadInput(MISSING)
-        self._begin_guard()
+        self._guard = Guard(self._directory)
         if self._user is not None:
             shutil.chown(self._directory, self._user)
         made = ["-D", str(self._data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
@@ -135,9 +113,7 @@ class PostgresServer:
         self.stop()
         shutil.rmtree(self._directory)
         self._holder.close()
-        os.write(self._word, b"x")
-        os.close(self._word)
-        self._guard.wait(BOUND_SECONDS)
+        self._guard.dismiss(BOUND_SECONDS)
 
     def _keep_port(self) -> None:
         """Have a port that stays ours while the server is down: bound here and never listened to, as a receiver's."""
@@ -145,15 +121,6 @@ class PostgresServer:
         self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._holder.bind(("127.0.0.1", 0))
         self.port = int(self._holder.getsockname()[1])
-
-    def _begin_guard(self) -> None:
-        theirs, self._word = os.pipe()
-        self._guard = subprocess.Popen(
-            [sys.executable, "-c", _GUARD, str(theirs), str(self._directory)],
-            pass_fds=(theirs,),
-            start_new_session=True,  # whoever kills our group with Ctrl-C does not kill the one who tidies up
-        )
-        os.close(theirs)
 
     @property
     def _data(self) -> Path:

@@ -19,7 +19,8 @@ def one_hash(hashes: Mapping[str, str]) -> str:
 
 
 def _paths(root: Path) -> Iterator[str]:
-    yield from FILES
+    # A package that was installed has no run.py beside it.
+    yield from (name for name in FILES if (root / name).is_file())
     for folder in FOLDERS:
         for path in (root / folder).rglob("*"):
             relative = path.relative_to(root)
