@@ -2,27 +2,31 @@
 
 Sources. `study`: what this project's own documentation shows to be needed, whatever a receiver promises (docs/identity.md,
 docs/crashing-dispatch.md, docs/field-cases.md). The IETF draft "The Idempotency-Key HTTP Header Field",
-draft-ietf-httpapi-idempotency-key-header-07 of 15 October 2025, by its section and its word: everything that it asks of a server's
-answers is a SHOULD there, so none of it alone fails a target. What the target file declares replaces what is expected of answers.
+draft-ietf-httpapi-idempotency-key-header-07 of 15 October 2025, by its section and its word: all that it asks of a server's
+answers is a SHOULD there, so none of it alone fails a target. What the target file declares replaces what is expected.
 
 Severities: `lost` an operation is told to be done and is not, or never will be; `duplicated` it was done twice; `stuck` it
-cannot come to an end; these three fail a target. `unclear`: a sender cannot know what happened; `style`: it can, by other means.
+cannot come to an end; these three fail a target. `unclear`: a sender cannot know what happened; `style`: it can by other means.
 """
 
 import json
 
+from scenarios.explore import strace
 from scenarios.targets import probes_answers as answers
+from scenarios.targets import probes_calls as calls
 from scenarios.targets import probes_deaths as deaths
 from scenarios.targets.battery_model import DRAFT, STUDY, Expectation
 from scenarios.targets.model import Receiver
 from scenarios.targets.probes_deaths import MOST_WAITED_SECONDS
-from scenarios.targets.receiver_trial import DUPLICATED, LOST, STUCK, STYLE, UNCLEAR, is_json
-
-FAILING = (LOST, DUPLICATED, STUCK)
+from scenarios.targets.receiver_trial import DUPLICATED, STUCK, STYLE, UNCLEAR, is_json
 
 
 def _started(receiver: Receiver) -> str | None:
     return None if receiver.command else "the receiver runs already (url): nothing is killed or started again there"
+
+
+def _traced(_receiver: Receiver) -> str | None:
+    return strace.why_not()
 
 
 def _other_body(receiver: Receiver) -> str | None:
@@ -238,6 +242,47 @@ BATTERY: tuple[Expectation, ...] = (
         "1 effect, and the retry is answered",
         deaths.killed_while_handling,
         (_started,),
+        own=True,
+    ),
+    Expectation(
+        "killed-at-call",
+        STUDY,
+        STUCK,
+        "SIGKILL at a system call of the handling; started again; the same request again",
+        "1 effect, and the retry is answered",
+        calls.killed_at_calls,
+        (_started, _traced),
+        own=True,
+    ),
+    Expectation(
+        "hang-up-while-handled",
+        STUDY,
+        STUCK,
+        "the client goes while its request, slowed down, is worked on; then the same request again",
+        "1 effect, and the retry is answered",
+        calls.hang_up_while_handled,
+        (_started, _traced),
+        own=True,
+    ),
+    Expectation(
+        "concurrent-slowed",
+        STUDY,
+        DUPLICATED,
+        f"the same request from {answers.CROWD} processes at once, each call of the receiver slowed down",
+        "1 effect",
+        calls.concurrent_slowed,
+        (_started, _traced),
+        own=True,
+    ),
+    Expectation(
+        "in-flight",
+        DRAFT,
+        STYLE,
+        "the same request again while the first, slowed down, is under way",
+        "409 (section 2.7, SHOULD)",
+        calls.in_flight,
+        (_started, _traced),
+        policy="in_flight",
         own=True,
     ),
     Expectation(

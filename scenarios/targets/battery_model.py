@@ -10,7 +10,8 @@ from pathlib import Path
 from scenarios.targets.model import Receiver
 from scenarios.targets.receiver_http import Exchange
 from scenarios.targets.receiver_stand import Site, Stand, remove
-from scenarios.targets.receiver_trial import VIOLATED, Seen, Trial
+from scenarios.targets.receiver_strace import Place
+from scenarios.targets.receiver_trial import Seen, Trial
 
 STUDY, DRAFT, DECLARED = "study", "draft-ietf-httpapi-idempotency-key-header", "declared"
 # Why an expectation cannot be tried on this receiver; None where it can.
@@ -20,7 +21,8 @@ Need = Callable[[Receiver], str | None]
 @dataclass(slots=True)
 class Bench:
     """The place where probes work. `usual_first` and `usual_again` are what an operation and its repetition were answered
-    when nothing went wrong. `lanes` bounds how many receivers of probes of their own run at once."""
+    when nothing went wrong. `lanes` bounds how many receivers of probes of their own run at once; `part` is the one fault of an
+    expectation that is asked for; `places` are the calls of the handling, once they were recorded."""
 
     site: Site
     shared: Stand
@@ -28,7 +30,9 @@ class Bench:
     usual_again: Exchange
     place: Path
     lanes: asyncio.Semaphore
-    only: str | None = None
+    part: str | None = None
+    places: list[Place] | None = None
+    recording: asyncio.Lock = field(default_factory=asyncio.Lock)
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     async def trial(self, label: str, stand: Stand | None = None) -> Trial:
@@ -37,7 +41,7 @@ class Bench:
 
     @asynccontextmanager
     async def fresh(self, label: str) -> AsyncIterator[Stand]:
-        """A receiver of one's own in a fresh folder. The folder stays only where `keep` of the stand is set."""
+        """A receiver of one's own in a fresh folder, which stays only where `keep` of the stand is set."""
         directory = self.place / f"{label}-{next(self._numbers)}"
         async with Stand(self.site, directory) as stand:
             yield stand
@@ -71,8 +75,3 @@ class Expectation:
     def skipped(self, receiver: Receiver) -> str | None:
         """Why it cannot be tried."""
         return next((reason for need in self.needs if (reason := need(receiver)) is not None), None)
-
-
-def is_finding(seen: Seen) -> bool:
-    """Whether the files of what was seen are worth keeping."""
-    return seen.verdict == VIOLATED

@@ -1,4 +1,4 @@
-"""Probes in which nobody dies: repetitions, other bodies, keys of every shape, a failing handler, clients that hang up, crowds."""
+"""Probes in which nobody dies: repetitions, other bodies, keys of every shape, failing handlers, clients that go, crowds."""
 
 import asyncio
 import base64
@@ -10,7 +10,6 @@ from scenarios.targets.battery_model import Bench
 from scenarios.targets.receiver_http import Exchange, Request, Sending, received
 from scenarios.targets.receiver_process import end
 from scenarios.targets.receiver_trial import (
-    COME_AGAIN,
     DUPLICATED,
     LINGER_SECONDS,
     LOST,
@@ -171,7 +170,7 @@ async def doubled_key(bench: Bench) -> Sequence[Seen]:
     first, again = await trial.send(request), await trial.send(request)
     applied = await trial.applied(1 if first.success else 0, LINGER_SECONDS)
     if first.success and applied > 1:
-        return [trial.seen(VIOLATED, f"{applied} effects of a request and its repetition, both with two key headers", DUPLICATED)]
+        return [trial.seen(VIOLATED, f"{applied} effects of a request with two key headers and its repetition", DUPLICATED)]
     if first.success and applied == 1:
         text = f"it is accepted ({first.told()}, then {again.told()}) with 1 effect: one of the two keys is not looked at"
         return [trial.seen(VIOLATED, text)]
@@ -313,7 +312,7 @@ async def concurrent_answers(bench: Bench) -> Sequence[Seen]:
     await trial.applied(1)
     told = _tally(answers)
     bodies = {(each.status, each.body) for each in answers if each.success}
-    wrong = [each for each in answers if not each.success and each.status not in COME_AGAIN]
+    wrong = [each for each in answers if not each.success and not each.come_again]
     usual = bench.usual_again
     if not usual.success:
         wrong = [each for each in wrong if each.status != usual.status]

@@ -1,7 +1,9 @@
 """Probes in which the receiver is ended and started again, and in which time passes."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from scenarios.targets.battery_model import Bench
 from scenarios.targets.receiver_http import Exchange, Request, Sending
@@ -35,11 +37,10 @@ async def _after_success(bench: Bench, label: str, stop: Callable[[Stand], Await
         stand.check()
         await stop(stand)
         seen = await restarted(bench, trial, request, None)
-        stand.keep = seen.verdict == VIOLATED
-        return [seen]
+        return [kept(stand, seen)]
 
 
-async def restarted(bench: Bench, trial: Trial, request: Request, fault: dict[str, object] | None) -> Seen:
+async def restarted(bench: Bench, trial: Trial, request: Request, fault: Mapping[str, Any] | None) -> Seen:
     """Start the receiver again, in the same folder, and send the request again until it is answered for good."""
     try:
         await trial.stand.restart()
@@ -65,11 +66,19 @@ async def killed_while_handling(bench: Bench) -> Sequence[Seen]:
             trial.note(killed)
             trial.notes.append(f"killed {moment * usual * 1000:.1f} ms after the request was sent: {killed.told()}")
             fault = {"kind": "kill", "where": f"{moment:g} of the usual time", "function": None, "occurrence": 1}
-            found.append(await restarted(bench, trial, request, fault))
+            found.append(replace(await restarted(bench, trial, request, fault), part=f"{moment:g}"))
             if found[-1].verdict == VIOLATED:
-                stand.keep = True
+                found[-1] = kept(stand, found[-1])
                 break
     return found
+
+
+def kept(stand: Stand, seen: Seen) -> Seen:
+    """The same, with the folder of the receiver where something was found with it."""
+    if seen.verdict != VIOLATED:
+        return seen
+    stand.keep = True
+    return replace(seen, files=stand.directory)
 
 
 async def _killed(stand: Stand, request: Request, seconds: float) -> Exchange:

@@ -1,6 +1,6 @@
-"""Plays the battery against one receiver and returns a line for each expectation, or several where a fault has several places.
+"""Plays the battery against one receiver: a result for each expectation, or several where a fault has several places.
 
-First it is seen whether the receiver can be tried at all: it becomes ready, one operation succeeds, and the effects rise by one.
+First it is seen whether it can be tried at all: it becomes ready, one operation succeeds, and the effects rise by one.
 Then probes in which nobody dies share one process, one after another; those that kill have receivers of their own, beside it.
 """
 
@@ -8,16 +8,17 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from outbox.errors import BadInput
+from scenarios.targets import outcomes
 from scenarios.targets.battery import BATTERY
 from scenarios.targets.battery_model import DECLARED, Bench, Expectation
 from scenarios.targets.receiver_effects import Uncounted
 from scenarios.targets.receiver_http import ANSWER_SECONDS, Exchange, shown
 from scenarios.targets.receiver_process import Unusable
-from scenarios.targets.receiver_stand import Site, Stand, remove
+from scenarios.targets.receiver_stand import Site, Stand
 from scenarios.targets.receiver_trial import SKIPPED, UNCLEAR, VIOLATED, Seen, Trial
 
 # Requests that no well-behaved sender makes: a receiver that dies of one is no receiver that cannot be tried.
@@ -25,18 +26,27 @@ ODD = ("key-", "missing-key", "hang-up-")
 Told = Callable[[Expectation, Sequence[Seen]], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is written of one thing that was seen. `files`, if any, is a folder worth keeping."""
+
+    case: outcomes.ReceiverCase
+    files: Path | None = None
+
+
 def choose(only: str | None, battery: Sequence[Expectation] = BATTERY) -> tuple[Expectation, ...]:
-    """The expectations to try. Raises BadInput for a name that there is not."""
-    chosen = tuple(each for each in battery if only is None or each.name == only)
+    """The expectations to try: all, or that of a case's name. Raises BadInput for a name that there is not."""
+    chosen = tuple(each for each in battery if only is None or each.name == only.partition(":")[0])
     if not chosen:
         raise BadInput(f"--only {only}: there is no such expectation; there are: {', '.join(each.name for each in battery)}")
     return chosen
 
 
-async def play(site: Site, place: Path, chosen: Sequence[Expectation], told: Told) -> list[dict[str, Any]]:
-    """Try them all; result lines in the order of the battery. Raises BadInput where the receiver cannot be tried."""
+async def play(site: Site, place: Path, only: str | None, told: Told) -> list[Case]:
+    """Try them all, or `only` one; in the order of the battery. Raises BadInput where the receiver cannot be tried."""
+    chosen = choose(only)
     try:
-        found = await _Check(site, place, told).run(chosen)
+        found = await _Check(site, place, told, (only or "").partition(":")[2] or None).run(chosen)
     except (Unusable, Uncounted) as error:
         raise BadInput(f"{site.target.file}: {error}") from None
     except BaseExceptionGroup as group:
@@ -44,7 +54,7 @@ async def play(site: Site, place: Path, chosen: Sequence[Expectation], told: Tol
         if reason is None:
             raise
         raise BadInput(f"{site.target.file}: {reason}") from None
-    return [line(each, seen, site) for each in chosen for seen in found[each.name]]
+    return [case(each, seen, site) for each in chosen for seen in found[each.name]]
 
 
 def _first(group: BaseExceptionGroup, kinds: tuple[type[BaseException], ...]) -> BaseException | None:
@@ -58,27 +68,28 @@ def _first(group: BaseExceptionGroup, kinds: tuple[type[BaseException], ...]) ->
     return None
 
 
-def line(expectation: Expectation, seen: Seen, site: Site) -> dict[str, Any]:
-    """The line of a result."""
+def case(expectation: Expectation, seen: Seen, site: Site) -> Case:
+    """What is written of it."""
     declared = expectation.declared(site.receiver)
-    return {
-        "expectation": expectation.name,
-        "source": expectation.source if declared is None else DECLARED,
-        "severity": seen.severity or expectation.severity,
-        "verdict": seen.verdict,
-        "does": expectation.does,
-        "expected": declared or expectation.expected,
-        "seen": seen.text,
-        "exchanges": [each.data() for each in seen.exchanges],
-        "effects": {"before": seen.before, "after": seen.after},
-        "fault": None if seen.fault is None else dict(seen.fault),
-        "notes": list(seen.notes),
-    }
+    made = outcomes.ReceiverCase(
+        expectation=expectation.name if seen.part is None else f"{expectation.name}:{seen.part}",
+        source=expectation.source if declared is None else DECLARED,
+        severity=seen.severity or expectation.severity,
+        verdict=seen.verdict,
+        expected=f"{expectation.does}: {declared or expectation.expected}",
+        seen=seen.text,
+        exchanges=tuple(each.outcome() for each in seen.exchanges),
+        before=seen.before,
+        after=seen.after,
+        fault=seen.fault,
+        notes=seen.notes,
+    )
+    return Case(made, seen.files)
 
 
 class _Check:
-    def __init__(self, site: Site, place: Path, told: Told) -> None:
-        self._site, self._place, self._told = site, place, told
+    def __init__(self, site: Site, place: Path, told: Told, part: str | None) -> None:
+        self._site, self._place, self._told, self._part = site, place, told, part
         self._found: dict[str, Sequence[Seen]] = {}
         self._stands = 0
 
@@ -91,7 +102,7 @@ class _Check:
         async with AsyncExitStack() as stack:
             stand = await stack.enter_async_context(Stand(self._site, self._directory()))
             first, again = await usual(stand)
-            bench = Bench(self._site, stand, first, again, self._place, asyncio.Semaphore(os.cpu_count() or 1))
+            bench = Bench(self._site, stand, first, again, self._place, asyncio.Semaphore(os.cpu_count() or 1), self._part)
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._one_after_another([each for each in waiting if not each.own], bench, stack))
                 for each in waiting:
@@ -99,7 +110,7 @@ class _Check:
                         group.create_task(self._alone(each, bench))
             notes = tuple(dict.fromkeys(bench.shared.notes))
         if notes and chosen:
-            self._found[chosen[0].name] = [_noted(each, notes) for each in self._found[chosen[0].name]]
+            self._found[chosen[0].name] = [replace(each, notes=(*each.notes, *notes)) for each in self._found[chosen[0].name]]
         return self._found
 
     def _tell(self, expectation: Expectation, seen: Sequence[Seen]) -> None:
@@ -132,12 +143,6 @@ def _died(stand: Stand) -> Seen:
     return Seen(VIOLATED, f"the receiver ended with {stand.child.ended.result()}; it said: {stand.said!r}", UNCLEAR)
 
 
-def _noted(seen: Seen, notes: tuple[str, ...]) -> Seen:
-    return Seen(
-        seen.verdict, seen.text, seen.severity, seen.exchanges, seen.before, seen.after, seen.fault, (*seen.notes, *notes)
-    )
-
-
 async def usual(stand: Stand) -> tuple[Exchange, Exchange]:
     """What an operation and its repetition are answered when nothing goes wrong. Raises Unusable or Uncounted where an
     operation does not succeed, or where the effects do not rise by one."""
@@ -150,7 +155,7 @@ async def usual(stand: Stand) -> tuple[Exchange, Exchange]:
     if not first.success:
         said = f": {shown(first.body)[:300]!r}" if first.body else ""
         if first.status is None:
-            raise Unusable(f"{request.method} {request.path} has no answer ({first.error}; waited {ANSWER_SECONDS:g} s at most)")
+            raise Unusable(f"{request.method} {request.path} has no answer ({first.error}; it had {ANSWER_SECONDS:g} s)")
         raise Unusable(f"{request.method} {request.path} is answered {first.told()}{said}; see receiver.operation")
     applied = await trial.applied(1)
     if applied != 1:
@@ -159,9 +164,3 @@ async def usual(stand: Stand) -> tuple[Exchange, Exchange]:
             f"{trial.after} after it; see receiver.effects"
         )
     return first, await trial.send(request)
-
-
-def tidy(place: Path) -> None:
-    """Remove what the stands left, but for the folders of findings."""
-    for directory in place.glob("shared-*"):
-        remove(directory)

@@ -20,12 +20,12 @@ BOUND_SECONDS = 20.0
 MAX_RESPONSE_BYTES = 1 << 20
 
 
-def _one(host: str, port: int, message: bytes, ready: int, go: int, told: int) -> None:
+def _one(address: tuple[str, int], message: bytes, ready: int, go: int, told: int) -> None:
     """One of the crowd: connect, wait, send, and tell what came back."""
     answer: str | None = None
     began = 0.0
     with contextlib.suppress(OSError):
-        connection = socket.create_connection((host, port), BOUND_SECONDS)
+        connection = socket.create_connection(address, BOUND_SECONDS)
         os.write(ready, b"+")
         os.read(go, 1)
         began = time.monotonic()
@@ -51,7 +51,7 @@ def crowd(host: str, port: int, message: bytes, number: int) -> list[dict[str, o
             # The end of this pipe is the signal to go, so nobody else may hold its other end.
             os.close(go_write)
             try:
-                _one(host, port, message, ready_write, go_read, told_write)
+                _one((host, port), message, ready_write, go_read, told_write)
             finally:
                 os._exit(0)
         os.close(told_write)

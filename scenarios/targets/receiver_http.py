@@ -1,8 +1,8 @@
 """One HTTP request to a receiver, byte by byte as it is meant, and whatever comes back.
 
-A library would mend what is to be tried here: two key headers, an empty one, letters outside of ASCII, half a body. So a request
-is bytes that are made here, and a response is read by the few rules of HTTP/1.1 that a loopback server can use. Each request has
-a connection of its own; nothing is repeated, redirected or kept. Nothing is raised for what a receiver does.
+A library would mend what is to be tried here: two key headers, an empty one, letters outside of ASCII, half a body. So a
+request is bytes that are made here, and a response is read by the few rules of HTTP/1.1 that a loopback server can use. Each
+request has a connection of its own; nothing is repeated, redirected or kept. Nothing is raised for what a receiver does.
 """
 
 import asyncio
@@ -10,11 +10,14 @@ import contextlib
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+
+from scenarios.targets import outcomes
 
 MAX_RESPONSE_BYTES = 1024 * 1024
 ANSWER_SECONDS = 10.0
 SHOWN_CHARACTERS = 2000
+# What tells a sender to come again: a time-out, a conflict, a lock, too early, too many. Others do it with Retry-After.
+COME_AGAIN = (408, 409, 423, 425, 429)
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -54,25 +57,23 @@ class Exchange:
         """Whether it was answered with 4xx."""
         return self.status is not None and 400 <= self.status < 500
 
+    @property
+    def come_again(self) -> bool:
+        """Whether it was refused for now: by a status that says so, or with `Retry-After`."""
+        asked = any(name.lower() == "retry-after" for name, _ in self.headers)
+        return self.refused and (self.status in COME_AGAIN or asked)
+
     def told(self) -> str:
         """`200`, or why there is no status."""
         return str(self.status) if self.status is not None else self.error or "no answer"
 
-    def data(self) -> dict[str, Any]:
-        """Its object in a result line."""
+    def outcome(self) -> outcomes.Exchange:
+        """As it stands in a result."""
         request = self.request
-        return {
-            "request": {
-                "method": request.method,
-                "path": request.path,
-                "headers": [[name, _cut(value)] for name, value in request.headers],
-                "body": shown(request.body),
-            },
-            "status": self.status,
-            "body": shown(self.body),
-            "error": self.error,
-            "seconds": round(self.seconds, 4),
-        }
+        headers = tuple((name, _cut(value)) for name, value in request.headers)
+        sent = outcomes.Sent(method=request.method, path=request.path, headers=headers, body=shown(request.body))
+        body = None if self.status is None else shown(self.body)
+        return outcomes.Exchange(request=sent, status=self.status, body=body, error=self.error, seconds=round(self.seconds, 4))
 
 
 def shown(body: bytes) -> str:

@@ -1,8 +1,8 @@
 """A receiver under test: its folder, its port, its process; started, killed and started again as often as the battery asks.
 
-The port stays the receiver's while it is down: a socket that never listens is bound to it. Whatever is wrong with the program
-itself (it never listens, listens elsewhere, goes into the background, ends by itself, fills the disk) is `Unusable`, and told in
-words; it is no finding about keys.
+The port stays the receiver's while it is down: a socket that never listens is bound to it. Whatever is wrong with the
+program itself (it never listens, listens elsewhere, goes into the background, ends by itself, fills the disk) is `Unusable`,
+and told in words; it is no finding about keys.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from scenarios.targets.model import Receiver, Target, fill, fill_all
 from scenarios.targets.receiver_effects import Counter
 from scenarios.targets.receiver_http import Address, Request, exchange
 from scenarios.targets.receiver_process import MARK, Unusable, end, end_all, launch, left_behind
+from scenarios.targets.services import Services
 
 MAX_FOLDER_BYTES = 512 * 1024 * 1024
 POLL_SECONDS = 0.01
@@ -33,12 +34,12 @@ CLOCK = "clock"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What all stands of a check share. `values` are placeholders that are the same for all: servers of a service."""
+    """What all stands of a check share. `scratch` is a folder for what the harness itself needs."""
 
     target: Target
     supervisor: Supervisor
     python: str
-    values: Mapping[str, str]
+    services: Services
     scratch: Path
 
     @property
@@ -67,7 +68,6 @@ class Stand:
             given = URL(url)
             self.address = Address(given.host or "", given.port or 80, given.path.rstrip("/"))
         self.values = {
-            **site.values,
             "python": site.python,
             "target": str(site.target.folder),
             "dir": str(directory),
@@ -78,6 +78,7 @@ class Stand:
 
     async def __aenter__(self) -> "Stand":
         try:
+            self.values.update(await self.site.services.fresh())
             await self.start()
         except BaseException:
             await self.__aexit__()
@@ -150,7 +151,9 @@ class Stand:
         if not self.alive:
             assert self.child is not None
             ending = self.child.ended.result()
-            raise Unusable(f"the receiver ended by itself with {ending}, and nothing had been done to it; it said: {self.said!r}")
+            raise Unusable(
+                f"the receiver ended by itself with {ending}, and nothing had been done to it; it said: {self.said!r}"
+            )
         size = sum(entry.stat(follow_symlinks=False).st_size for entry in _files(self.directory))
         if size > MAX_FOLDER_BYTES:
             raise Unusable(f"the receiver fills the disk: {size} bytes in its folder; the bound is {MAX_FOLDER_BYTES}")
@@ -182,7 +185,7 @@ class Stand:
                 raise Unusable(await self._why_ended())
             if self.child is not None and now - began > ELSEWHERE_SECONDS and (elsewhere := self._listens_elsewhere()):
                 raise Unusable(
-                    f"the receiver listens on {elsewhere} and not on 127.0.0.1:{self.address.port}: does command pass {{port}} on?"
+                    f"the receiver listens on {elsewhere} and not on 127.0.0.1:{self.address.port}: does it use {{port}}?"
                 )
             if now > deadline:
                 where = self.site.receiver.ready or "the port"

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from scenarios.targets.model import FailOnce, fill
@@ -21,15 +22,15 @@ MET, VIOLATED, UNCLEAR, SKIPPED = "met", "violated", "unclear", "skipped"
 LOST, DUPLICATED, STUCK, STYLE = "lost", "duplicated", "stuck", "style"
 WATCH_SECONDS = 10.0
 SETTLE_SECONDS, LINGER_SECONDS, POLL_SECONDS = 1.0, 0.2, 0.02
-# What tells a sender to come again; any other 4xx is a refusal for good.
-COME_AGAIN = (408, 409, 425, 429)
+LONG_SECONDS = 1.0
 MOST_KEPT = 16
 _NAMES = uuid.UUID("6f1c55c6-2a53-4f0e-8a0e-4d3f6d0f2323")
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was seen of an expectation. `severity` is that of what was seen where it is another than the expectation's."""
+    """What was seen of an expectation. `severity` is that of what was seen where it is another than the expectation's. `part`
+    tells the faults of one expectation apart; `files` is the folder of a receiver with which something was found."""
 
     verdict: str
     text: str
@@ -39,6 +40,8 @@ class Seen:
     after: int | None = None
     fault: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
+    part: str | None = None
+    files: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +106,15 @@ class Trial:
     async def persist(self, request: Request, seconds: float = WATCH_SECONDS) -> Exchange:
         """Send as a patient sender does: again and again until it succeeds, is refused for good, or the time is over."""
         deadline = time.monotonic() + seconds
-        pause = 0.02
+        pause, late = 0.02, False
         while True:
             happened = await self.send(request)
-            final = happened.success or (happened.refused and happened.status not in COME_AGAIN)
-            if final or time.monotonic() + pause > deadline:
+            final = happened.success or (happened.refused and not happened.come_again)
+            # Who was let wait for long has tried seldom: the next attempt may be the one that succeeds.
+            patient = happened.seconds < LONG_SECONDS or late
+            if final or (patient and time.monotonic() + pause > deadline):
                 return happened
+            late = time.monotonic() > deadline
             await asyncio.sleep(pause)
             pause = min(pause * 2, 0.5)
 
@@ -194,7 +200,7 @@ async def after_fault(
     if answered and applied == 0:
         return trial.seen(VIOLATED, f"no effect, and the retry is answered {last.told()} as if there were one", LOST, fault)
     if not answered:
-        what = "refused for good" if last.refused and last.status not in COME_AGAIN else f"for {watched:g} s"
+        what = "refused for good" if last.refused and not last.come_again else f"for {watched:g} s"
         return trial.seen(
             VIOLATED, f"{_effects(applied)}; every retry is answered {last.told()}, {what}; {canary[1]}", STUCK, fault
         )
