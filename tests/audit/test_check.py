@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from audit.archive import Report, audit_archive
@@ -188,6 +189,18 @@ def test_a_file_of_nobody_is_seen(out: Path) -> None:
     (out / "cases" / "work_nobody_1" / "x").write_text("x")
     mended(out, "cases/work_nobody_1/x")
     assert any("is an extra file" in str(each) for each in audited(out).findings)
+
+
+def test_what_a_check_leaves_validates_against_the_published_schemas(whole: Path, tmp_path: Path) -> None:
+    receiver = checked(tmp_path, receiver_case("replay", verdicts.VIOLATED), receiver_case("restart"))
+    folder = ROOT / "evidence" / "schemas"
+    for out, lines in ((whole, "check-worker-result"), (receiver, "check-receiver-result")):
+        for name in ("manifest", "plan", "summary"):
+            schema = json.loads((folder / f"check-{name}.schema.json").read_text())
+            jsonschema.validate(json.loads((out / f"{name}.json").read_text()), schema)
+        schema = json.loads((folder / f"{lines}.schema.json").read_text())
+        for line in (out / "results.jsonl").read_text().splitlines():
+            jsonschema.validate(json.loads(line), schema)
 
 
 def test_two_checks_are_not_compared(whole: Path, out: Path) -> None:
