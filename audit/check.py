@@ -65,7 +65,7 @@ SUMMED: Shape = {
 MOST_TOLD = 20
 WORD = {
     WORKER: "that the processes died so, that these requests arrived then, and what was still stored",
-    RECEIVER: "that these were the exchanges, the counted effects, and what was expected",
+    RECEIVER: "that these were the exchanges and the counted effects, and that this was expected",
 }
 """What is taken on the check's word."""
 

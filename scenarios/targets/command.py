@@ -74,7 +74,7 @@ def worker(arguments: argparse.Namespace) -> int:
         if value is not None and value < 1:
             raise BadInput(f"--{name} {value}: expected a positive number")
     target = read(arguments.target)
-    python = _python(arguments.python)
+    python = interpreter(arguments.python)
     asked = Asked(
         target,
         mode=arguments.mode,
@@ -100,7 +100,8 @@ def worker(arguments: argparse.Namespace) -> int:
     return verdicts.EXIT_CODES[summary["verdict"]]
 
 
-def _python(given: str | None) -> str:
+def interpreter(given: str | None) -> str:
+    """The interpreter that was asked for, or ours. Raises BadInput."""
     if given is None:
         return sys.executable
     found = shutil.which(given)
@@ -175,9 +176,14 @@ def _handing_on(function: Callable[[argparse.Namespace], int]) -> Callable[[argp
 
 def add_to(command: argparse.ArgumentParser) -> None:
     """The command line of `run.py check`."""
-    kinds = command.add_subparsers(required=True, metavar="{" + ",".join(KINDS) + "}")
+    kinds = command.add_subparsers(required=True, metavar="{" + ",".join((*KINDS, "all")) + "}")
     for name, (function, options) in KINDS.items():
         kind = kinds.add_parser(name, description=function.__doc__)
         for add in (*options, _hands_on):
             add(kind)
         kind.set_defaults(command=_handing_on(function))
+    from scenarios.targets import all_command  # noqa: PLC0415 - it needs this module
+
+    every = kinds.add_parser("all", description=all_command.run.__doc__)
+    all_command.options(every)
+    every.set_defaults(command=all_command.run)

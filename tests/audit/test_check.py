@@ -90,6 +90,24 @@ def test_a_receiver_fails_by_its_expectations(tmp_path: Path) -> None:
     assert audited(checked(tmp_path / "well", receiver_case("replay"))).verdict == "PASS"
 
 
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda line: line.update(verdict="met"), "is met, but the counted effects rose by 2"),
+        (lambda line: line.update(severity="lost"), "is violated (lost), but the counted effects rose by 2"),
+        (lambda line: line["effects"].update(after=1), "is violated (duplicated), but the counted effects rose by 1"),
+        (lambda line: line["effects"].update(after=None), "were counted only once"),
+        (lambda line: line.update(severity="style"), "windows: is"),
+    ],
+)
+def test_an_edited_line_of_a_receiver_is_seen(edit: Edit, said: str, tmp_path: Path) -> None:
+    out = checked(tmp_path, receiver_case("replay", verdicts.VIOLATED))
+    edit_line(out, 0, edit)
+    report = audited(out)
+    assert report.checked == "the evidence does not agree with itself"
+    assert any(said in str(each) for each in report.findings), [str(each) for each in report.findings]
+
+
 def test_a_case_in_doubt_leaves_a_check_unknown(tmp_path: Path) -> None:
     doubt = worker_case(11, "k", verdict=verdicts.UNKNOWN, reasons=("it never got there",), fired=False)
     report = audited(checked(tmp_path, worker_case(10, "k"), doubt))
