@@ -1,8 +1,8 @@
 """`run.py check all`: every shipped target, one after the other, and one table of all.
 
-Each check is a command of its own (`python -m scenarios.targets`), so that none of them can disturb another. A target that cannot
-run here is told with what to install. Exit codes: 0 every target could be checked or was skipped, whatever was found; 2 one could
-not be checked; 3 one is UNKNOWN, or all was interrupted.
+Each check is a command of its own (`python -m scenarios.targets`), so that none of them can disturb another. A target that
+cannot run here is told with what to install. Exit codes: 0 every target could be checked or was skipped, whatever was found; 2
+one could not be checked; 3 one is UNKNOWN, or all was interrupted.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[sys.executable],
         metavar="PATH",
-        help="interpreters; each target gets the first that has it",
+        help="interpreters; a target gets the first that has it",
     )
     parser.add_argument("--budget", type=int, metavar="N", help="at most N cases of each worker")
 
