@@ -5,7 +5,7 @@
     python run.py points               the fault points that can be armed
     python run.py report DIR           the page of an archive again, and its pictures as files
     python run.py explore --out DIR    crash cases derived by the machine, each judged
-    python run.py check KIND FILE --out DIR  somebody else's program, described in a target file
+    python run.py check worker|receiver TARGET.toml --out DIR   somebody else's program, crashed and judged
     python run.py replay CASE --out DIR, and shrink CASE --out DIR: one case again, or with the fewest faults that fail
 
 Exit codes: 0 everything as expected, 1 something is not, 2 bad usage, 3 interrupted or incomplete.
@@ -42,8 +42,7 @@ from scenarios.engine.study import StudyOptions, run_study
 from scenarios.model import SQLITE, STORES, protocol_sha256
 from scenarios.selection import select
 
-CHECK = "check"
-SUBCOMMANDS = ("list", "points", "report", "explore", "replay", "shrink")
+SUBCOMMANDS = ("list", "points", "report", "explore", "replay", "shrink", "check")
 
 
 def study(arguments: argparse.Namespace) -> int:
@@ -275,16 +274,21 @@ def subcommand_parser() -> argparse.ArgumentParser:
     return top
 
 
+def check_parser() -> argparse.ArgumentParser:
+    """The command line of the checks of somebody else's programs."""
+    from scenarios.targets import command  # noqa: PLC0415 - as above
+
+    top = argparse.ArgumentParser(prog="run.py")
+    commands = top.add_subparsers(required=True)
+    command.add_to(commands.add_parser("check", description="Crash somebody else's worker or receiver, and judge it."))
+    return top
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry; returns the exit code."""
     given = sys.argv[1:] if argv is None else list(argv)
-    if given[:1] == [CHECK]:
-        from scenarios.targets import command  # noqa: PLC0415 - the other commands do without what reads target files
-
-        arguments = command.parser().parse_args(given[1:])
-    else:
-        chosen = subcommand_parser() if given and given[0] in SUBCOMMANDS else parser()
-        arguments = chosen.parse_args(given)
+    chosen = (check_parser() if given[0] == "check" else subcommand_parser()) if given and given[0] in SUBCOMMANDS else parser()
+    arguments = chosen.parse_args(given)
     try:
         code = int(arguments.command(arguments))
     except Halt23Error as error:

@@ -42,10 +42,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from audit.campaign import Campaign
+    from audit.check_table import Sums
     from audit.findings import Finding
     from audit.shapes import Shape
 
 CAMPAIGN = b'{\n "format": "halt23.campaign",\n'
+CHECK = b'{\n "format": "halt23.check",\n'
 MANIFEST, PROCESSES, RESULTS, TABLES = "manifest.json", "processes.json", "results.json", "tables.md"
 DOCUMENT: Shape = {"format": exactly("halt23.processes"), "format_version": exactly(1), "processes": LIST}
 
@@ -65,10 +67,22 @@ class Report:
     """What the audit has to say about one directory; `kept` is there only where it was asked for.
 
     `catalogue` is how many scenarios of the catalogue the run's store can run. `campaign` says in words what became of a
-    campaign, and is empty for a study; `explored` is what was read of one.
+    campaign, and is empty for a study; `explored` is what was read of one. `checked` and `sums` are the same of a check.
     """
 
-    __slots__ = ("campaign", "catalogue", "explored", "findings", "kept", "left_out", "path", "totals", "verdict")
+    __slots__ = (
+        "campaign",
+        "catalogue",
+        "checked",
+        "explored",
+        "findings",
+        "kept",
+        "left_out",
+        "path",
+        "sums",
+        "totals",
+        "verdict",
+    )
 
     def __init__(self, path: str, verdict: str, findings: Findings, totals: dict[str, int], catalogue: int) -> None:
         self.path = path
@@ -80,6 +94,8 @@ class Report:
         self.kept: Kept | None = None
         self.campaign = ""
         self.explored: Campaign | None = None
+        self.checked = ""
+        self.sums: Sums | None = None
 
 
 def audit_archive(path: str, root: str | Checkout, keep: bool = False) -> Report:
@@ -87,14 +103,19 @@ def audit_archive(path: str, root: str | Checkout, keep: bool = False) -> Report
     checkout = Checkout(root) if isinstance(root, str) else root
     findings = Findings()
     if not os.path.lexists(os.path.join(path, MANIFEST)):
-        campaign = os.path.lexists(os.path.join(path, "plan.json"))
-        on = "; a campaign goes on with run.py explore --resume" if campaign else ""
+        on = "; a campaign goes on with run.py explore --resume" if os.path.lexists(os.path.join(path, "plan.json")) else ""
+        if os.path.lexists(os.path.join(path, "target.toml")):
+            on = "; a check is begun again in a new folder"
         findings.add(MANIFEST, "", f"is missing: the run was interrupted, or the archive is not whole{on}")
         return Report(path, UNKNOWN, findings, {}, 0)
     if is_campaign(path):
         from audit.campaign import audit_campaign  # noqa: PLC0415 (not needed for a study)
 
         return audit_campaign(path, checkout, keep)
+    if is_check(path):
+        from audit.check import audit_check  # noqa: PLC0415 (not needed for a study)
+
+        return audit_check(path, checkout)
     tree = Tree(path, findings)
     manifest = document(tree, MANIFEST)
     recorded = document(tree, PROCESSES)
@@ -131,11 +152,19 @@ def audit_archive(path: str, root: str | Checkout, keep: bool = False) -> Report
 
 def is_campaign(path: str) -> bool:
     """Whether the manifest of an archive begins as that of a campaign."""
+    return _begins(path, CAMPAIGN)
+
+
+def is_check(path: str) -> bool:
+    """Whether the manifest of an archive begins as that of a check."""
+    return _begins(path, CHECK)
+
+
+def _begins(path: str, head: bytes) -> bool:
     try:
-        head = next(iter(pieces(os.path.join(path, MANIFEST))), b"")
+        return next(iter(pieces(os.path.join(path, MANIFEST))), b"").startswith(head)
     except Unreadable:
         return False
-    return head.startswith(CAMPAIGN)
 
 
 def document(tree: Tree, name: str) -> dict[str, Any] | None:

@@ -6,8 +6,9 @@
 --explain adds what was checked, and what the verdict means and does not mean. --compare says whether two archives are equal in
 everything but the volatile fields: exit code 0 equal, 1 different (`compare` documents it).
 
-DIR is one archive, a study or a campaign, or a folder of them at any depth. Exit codes: 0 PASS, 1 FAIL, 2 bad usage or nothing
-to read, 3 UNKNOWN (an interrupted run). Over several archives a FAIL outweighs unreadable input, that an UNKNOWN, that a PASS.
+DIR is one archive, a study, a campaign or a check, or a folder of them at any depth. Exit codes: 0 PASS, 1 FAIL, 2 bad usage
+or nothing to read, 3 UNKNOWN (an interrupted run). Over several archives a FAIL outweighs unreadable input, that an UNKNOWN,
+that a PASS.
 Everything is printed in ASCII and at once, at the end.
 """
 
@@ -173,6 +174,9 @@ def _line(report: Report, name: str) -> str:
     """The verdict on one archive, on a line."""
     if report.campaign:
         return _campaign(report, name)
+    if report.checked:
+        findings = "" if report.verdict == PASS else f"; {_number(len(report.findings) + report.left_out, 'finding')}"
+        return f"{report.verdict} {name}: {report.checked}{findings}"
     if report.verdict != PASS:
         return f"{report.verdict} {name}: {_number(len(report.findings) + report.left_out, 'finding')}"
     totals = report.totals

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from audit import compare_volatile
-from audit.archive import is_campaign
+from audit.archive import is_campaign, is_check
 from audit.compare_files import Sides, documents, exports, journals, others, tables
 from audit.files import Tree
 from audit.findings import Findings, plain, show
@@ -94,6 +94,8 @@ def _compare(found: Comparison) -> None:
             found.problems.append(f"{plain(path)}: {problem}")
         elif not os.path.lexists(os.path.join(path, MANIFEST)):
             found.interrupted.append(path)
+        elif is_check(path):
+            found.problems.append(f"{plain(path)}: is a check; what it measured differs from run to run, so none is compared")
     if found.problems or found.interrupted:
         return
     trees = Tree(found.paths[0], Findings()), Tree(found.paths[1], Findings())

@@ -50,6 +50,10 @@ def explain(report: Report) -> list[str]:
         from audit import campaign_explain  # noqa: PLC0415 (not needed for a study)
 
         return campaign_explain.explain(report)
+    if report.checked:
+        from audit import check_explain  # noqa: PLC0415 (as above)
+
+        return check_explain.explain(report, report.sums)
     name = plain(os.path.normpath(report.path))
     lines = heading(f"What was checked in {name}")
     if report.kept is None:

@@ -2,7 +2,8 @@
 
 The harness asks it over a socket to start programs and to send signals; it reports each start, each stop by SIGSTOP, and each
 end with the kernel's own exit code. In mode `exec` a child becomes a new interpreter, in mode `fork` it calls the program's
-`main` in a copy of this process, which has the modules loaded: the same program, many times faster to start.
+`main` in a copy of this process, which has the modules loaded: the same program, many times faster to start. A command of
+somebody else becomes whatever it says, or, where it is Python and asked for, runs in a fork too (`scenarios.engine.foreign`).
 
 No child outlives the harness. When the socket ends, however the harness died, every child and whatever it left behind is
 killed; a child dies with the spawner (Linux), has a session of its own, and takes its process group with it when it ends.
@@ -20,6 +21,7 @@ import importlib
 import importlib.util
 import json
 import os
+import resource
 import selectors
 import signal
 import socket
@@ -32,12 +34,13 @@ from typing import Any, NoReturn
 import psutil
 
 from outbox.errors import BadInput
-from scenarios.engine import lines
+from scenarios.engine import foreign, leftovers, lines
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 CANNOT_START_EXIT_CODE = 70
 END_SECONDS = 10.0
+LARGEST_FILE_BYTES = 1 << 28
 _MAX_MESSAGE_BYTES = 1 << 20
 _DESCRIPTORS_END = 4096
 
@@ -60,6 +63,8 @@ class Spawner:
         self._traced: dict[int, int] = {}  # pid of a child to that of its strace, as long as that lives
         self._heard: dict[int, int] = {}  # pid of strace to where it says what it does
         self._untold: dict[int, dict[str, Any]] = {}  # pid of strace to the end of its child, which waits for strace's own
+        self._marks: dict[int, leftovers.Mark] = {}  # of children that are somebody else's commands
+        self._ours = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
         self._own_pid = os.getpid()
         self._libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
         if self._libc:
@@ -109,6 +114,10 @@ class Spawner:
 
     def _spawn(self, message: Mapping[str, Any]) -> None:
         stdout, stderr, *self._descriptors = self._descriptors
+        command = message.get("command")
+        mark = leftovers.mark(message["directory"], (stdout, stderr)) if command else None
+        if command and message["forked"]:
+            foreign.prepare(command, message["directory"])
         started = time.monotonic()
         words = os.pipe() if message["trace"] else None
         pid = os.fork()
@@ -117,6 +126,8 @@ class Spawner:
         os.close(stdout)
         os.close(stderr)
         self._children[pid] = message["number"]
+        if mark is not None:
+            self._marks[pid] = mark
         if words is not None:
             self._attach(pid, message["trace"], *words)
         self._send(event="started", number=message["number"], pid=pid, monotonic=started)
@@ -159,6 +170,7 @@ class Spawner:
                     self._send(event="stopped", number=self._children[pid])
                 continue
             number = self._children.pop(pid, None)
+            left = self._left_by(pid)
             if number is not None:
                 _kill_group(pid)
             _pid, status, usage = os.wait4(pid, 0)
@@ -172,6 +184,7 @@ class Spawner:
                     "user_cpu_seconds": usage.ru_utime,
                     "system_cpu_seconds": usage.ru_stime,
                     "max_rss_bytes": usage.ru_maxrss * 1024,
+                    "left": left,
                 }
                 tracer = self._traced.pop(pid, None)
                 if tracer in self._heard:
@@ -182,6 +195,17 @@ class Spawner:
                 os.close(self._heard.pop(pid))
                 if pid in self._untold:
                     self._send(**self._untold.pop(pid))
+
+    def _left_by(self, pid: int) -> int:
+        """End what somebody else's command has left behind; how many processes that were. The zombie is not reaped yet, so its
+        number is still its own."""
+        mark = self._marks.pop(pid, None)
+        if mark is None:
+            return 0
+        found = [each for each in leftovers.orphans({pid, *self._children, *self._heard}) if leftovers.belongs(each, pid, mark)]
+        for each in found:
+            leftovers.end(each)
+        return len(found)
 
     def _end_everything(self) -> None:
         """Kill every descendant, also those that left their group, and reap it, until the kernel says that there is none."""
@@ -204,19 +228,35 @@ class Spawner:
         code = CANNOT_START_EXIT_CODE
         try:
             self._settle(message, stdout, stderr, words)
-            arguments = message["arguments"]
-            if message["command"]:
-                os.execvpe(message["command"][0], message["command"], os.environ)  # noqa: S606 - on purpose
-            if self._mode == "exec":
-                watched = [lines.WRAPPER] if lines.is_asked_for(os.environ) else []
-                command = [sys.executable, "-m", *watched, message["module"], *arguments]
-                os.execve(sys.executable, command, os.environ)  # noqa: S606 - on purpose
-            sys.argv = [message["module"], *arguments]
-            code = run_entry(message["module"], arguments)
+            if message.get("command"):
+                code = self._become_foreign(message["command"], forked=message["forked"])
+            else:
+                code = self._become_ours(message["module"], message["arguments"])
         except BaseException:
             traceback.print_exc()
         finally:
             os._exit(code)
+
+    def _become_ours(self, module: str, arguments: Sequence[str]) -> int:
+        if self._mode == "exec":
+            watched = [lines.WRAPPER] if lines.is_asked_for(os.environ) else []
+            command = [sys.executable, "-m", *watched, module, *arguments]
+            os.execve(sys.executable, command, os.environ)  # noqa: S606 - on purpose
+        sys.argv = [module, *arguments]
+        return run_entry(module, arguments)
+
+    def _become_foreign(self, command: Sequence[str], *, forked: bool) -> int:
+        """Turn into somebody else's command, or run it here: then its exit code. No file that it writes can fill the disk."""
+        resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE_BYTES, LARGEST_FILE_BYTES))
+        if forked:
+            return foreign.run(command, self._ours)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and what is ignored stays so
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        try:
+            os.execvpe(command[0], list(command), os.environ)  # noqa: S606 - on purpose
+        except OSError as error:
+            os.write(2, f"{command[0]}: cannot be started: {error.strerror}\n".encode())
+            return CANNOT_START_EXIT_CODE
 
     def _settle(self, message: Mapping[str, Any], stdout: int, stderr: int, words: tuple[int, int] | None) -> None:
         os.setsid()
@@ -291,8 +331,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if mode == "fork":
+        # With a + in front they are somebody else's, and may be missing.
+        foreign.preload([each[1:] for each in modules if each.startswith("+")])
         for module in modules:
-            importlib.import_module(entry_module(module))
+            if not module.startswith("+"):
+                importlib.import_module(entry_module(module))
         gc.collect()
         gc.freeze()  # collections in the children would copy the pages that they share with us
     control = socket.socket(fileno=int(descriptor))

@@ -41,8 +41,7 @@ _READ_BYTES = 1 << 16
 class Launch:
     """What to start: `python -m module arguments` in `directory`, with `environment` added to the fixed variables.
 
-    `trace` is the command line of the strace that is attached before the program begins; none where it is empty. With `command`
-    that program is executed instead, in both spawn modes, and its environment is `environment` and nothing else.
+    `trace` is the command line of the strace that is attached before the program begins; none where it is empty.
     """
 
     module: str
@@ -50,12 +49,24 @@ class Launch:
     directory: Path
     environment: Mapping[str, str]
     trace: tuple[str, ...] = ()
-    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Somebody else's program to start: `argv` in `directory`. `environment` is all that it has. With `forked` it runs in a
+    fork of the spawner; see `scenarios.engine.foreign` for which do."""
+
+    argv: tuple[str, ...]
+    directory: Path
+    environment: Mapping[str, str]
+    forked: bool = False
+    trace: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a process ended, as the kernel told its parent. Times are seconds of the monotonic clock."""
+    """How a process ended, as the kernel told its parent. Times are seconds of the monotonic clock. `left` is how many
+    processes somebody else's command left behind, which were ended."""
 
     exit_code: int | None
     signal: str | None
@@ -63,6 +74,7 @@ class Ending:
     user_cpu_seconds: float
     system_cpu_seconds: float
     max_rss_bytes: int
+    left: int = 0
 
     def __str__(self) -> str:
         return f"exit code {self.exit_code}" if self.signal is None else f"signal {self.signal}"
@@ -120,8 +132,16 @@ class Child:
 class Supervisor:
     """Owns the spawner and through it all children. Use as `async with Supervisor(root, "fork") as supervisor`."""
 
-    def __init__(self, root: Path, spawn: str, preloaded: Sequence[str] = PRELOADED, under: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        root: Path,
+        spawn: str,
+        preloaded: Sequence[str] = PRELOADED,
+        under: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._root, self._spawn, self._preloaded, self._under = root, spawn, preloaded, under
+        self._spawners = environment or {}
         self._numbers = itertools.count(1)
         self._children: dict[int, Child] = {}
         self._outputs: weakref.WeakSet[Output] = weakref.WeakSet()
@@ -151,7 +171,7 @@ class Supervisor:
                 # A terminal of ours would make fork children buffer by lines; an output that we lack would leave them none.
                 stdout=subprocess.DEVNULL,
                 stderr=None if sys.stderr else subprocess.DEVNULL,
-                env=self._environment({}),
+                env=self._environment(self._spawners),
                 cwd=self._root,
                 start_new_session=True,
             )
@@ -177,7 +197,7 @@ class Supervisor:
         for output in list(self._outputs):
             output.close()
 
-    async def start(self, launch: Launch) -> Child:
+    async def start(self, launch: Launch | Command) -> Child:
         """Start a process; returns when it exists. Raises HarnessBug if the spawner is gone."""
         loop = asyncio.get_running_loop()
         stdout_read, stdout_write = os.pipe()
@@ -186,27 +206,20 @@ class Supervisor:
             child = Child(next(self._numbers), Output(loop, stdout_read), Output(loop, stderr_read))
             self._outputs |= {child.stdout, child.stderr}
             self._children[child.number] = child
-            message = {
-                "do": "spawn",
-                "number": child.number,
-                "module": launch.module,
-                "arguments": launch.arguments,
-                "directory": str(launch.directory),
-                "environment": dict(launch.environment) if launch.command else self._environment(launch.environment),
-                "trace": launch.trace,
-                "command": launch.command,
-            }
-            self._send(message, [stdout_write, stderr_write])
+            self._send({"do": "spawn", "number": child.number, **self._told_of(launch)}, [stdout_write, stderr_write])
         finally:
             os.close(stdout_write)
             os.close(stderr_write)
         await asyncio.shield(child.was_started)  # who gives up waiting does not undo the start
         return child
 
-    @property
-    def spawner_pid(self) -> int:
-        """The process whose children all programs are, also those that left theirs."""
-        return self._process.pid
+    def _told_of(self, launch: Launch | Command) -> dict[str, Any]:
+        """What the spawner is told of a launch."""
+        shared = {"directory": str(launch.directory), "trace": launch.trace}
+        if isinstance(launch, Command):
+            return {**shared, "command": launch.argv, "forked": launch.forked, "environment": dict(launch.environment)}
+        environment = self._environment(launch.environment)
+        return {**shared, "module": launch.module, "arguments": launch.arguments, "environment": environment}
 
     def signal(self, child: Child, number: signal.Signals) -> None:
         """Send a signal to a child; harmless if it has ended."""
@@ -253,6 +266,7 @@ class Supervisor:
                 event["user_cpu_seconds"],
                 event["system_cpu_seconds"],
                 event["max_rss_bytes"],
+                event["left"],
             )
         )
         del self._children[child.number]
