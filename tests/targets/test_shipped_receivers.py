@@ -3,8 +3,6 @@
 Whoever has not installed a package sees the line that would; `pip install -e '.[test,targets]'` has them all.
 """
 
-import importlib.util
-import shutil
 import sys
 from pathlib import Path
 
@@ -12,8 +10,7 @@ import pytest
 
 from scenarios.engine.study import ROOT
 from scenarios.engine.supervisor import Supervisor
-from scenarios.targets import file, services
-from scenarios.targets.model import Target
+from scenarios.targets import available, file
 from scenarios.targets.receiver_check import usual
 from scenarios.targets.receiver_stand import Site, Stand
 from scenarios.targets.services import Services
@@ -50,27 +47,17 @@ def test_a_target_says_what_it_is_made_of_and_what_that_promises(path: Path) -> 
     assert package.name == "halt23" or f"=={package.version}" in package.install
 
 
-def why_not(target: Target) -> str | None:
-    """What is missing here for this target, with the line that installs it."""
-    package = target.contents.package
-    assert package is not None
-    if any(importlib.util.find_spec(name) is None for name in package.imports):
-        return package.install
-    missing = [name for name in package.programs if shutil.which(name) is None]
-    return f"{missing[0]} is not in PATH" if missing else services.why_not(target.contents.services)
-
-
 # The one that needs nothing but Python is quick; an application of a framework takes seconds to start.
 @pytest.mark.parametrize(
     "path", [pytest.param(each, marks=() if "reference" in str(each) else pytest.mark.campaign) for each in FILES], ids=NAMES
 )
 async def test_a_target_starts_and_takes_an_operation_once_or_says_what_to_install(path: Path, tmp_path: Path) -> None:
     target = file.read(path)
-    reason = why_not(target)
+    reason = available.why_not(target, sys.executable)
     if reason is not None:
         pytest.skip(reason)
     async with Services(target.contents.services) as given, Supervisor(ROOT, "fork") as supervisor:
-        site = Site(target, supervisor, sys.executable, await given.fresh(), tmp_path)
+        site = Site(target, supervisor, sys.executable, given, tmp_path)
         async with Stand(site, tmp_path / "receiver") as stand:
             first, _again = await usual(stand)
     assert first.success
