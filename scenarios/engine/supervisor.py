@@ -221,11 +221,6 @@ class Supervisor:
         environment = self._environment(launch.environment)
         return {**shared, "module": launch.module, "arguments": launch.arguments, "environment": environment}
 
-    @property
-    def spawner_pid(self) -> int:
-        """The process whose children all programs are, also those that left theirs."""
-        return self._process.pid
-
     def signal(self, child: Child, number: signal.Signals) -> None:
         """Send a signal to a child; harmless if it has ended."""
         if child.running:

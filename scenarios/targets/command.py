@@ -101,6 +101,14 @@ def worker(arguments: argparse.Namespace) -> int:
     return verdicts.EXIT_CODES[summary["verdict"]]
 
 
+def receiver(arguments: argparse.Namespace) -> int:
+    """Check a receiver: repeat, disturb, stop and kill, and see what it lost, applied twice, or left stuck."""
+    python = interpreter(arguments.python)
+    return receiver_command.check(
+        receiver_command.Asked(arguments.target, arguments.out, arguments.only, python), sys.stderr or io.StringIO()
+    )
+
+
 def interpreter(given: str | None) -> str:
     """The interpreter that was asked for, or ours. Raises BadInput."""
     if given is None:
@@ -137,6 +145,10 @@ def _worker_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--only", metavar="CASE", help="one case, by its name")
 
 
+def _receiver_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--only", metavar="NAME", help="one expectation, or one place of it, by its name")
+
+
 def _shared_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("target", type=Path, metavar="TARGET.toml", help="what is to be checked")
     command.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new directory")
@@ -147,7 +159,7 @@ Kind = tuple[Callable[[argparse.Namespace], int], Sequence[Callable[[argparse.Ar
 # What can be checked: the function, and who adds its options.
 KINDS: Mapping[str, Kind] = {
     "worker": (worker, (_shared_options, _worker_options)),
-    "receiver": (receiver_command.run, (receiver_command.options,)),
+    "receiver": (receiver, (_shared_options, _receiver_options)),
 }
 
 

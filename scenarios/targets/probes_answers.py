@@ -23,6 +23,7 @@ from scenarios.targets.receiver_trial import (
     Trial,
     after_fault,
     count_once,
+    told_effects,
 )
 
 CROWD, CROWD_ROUNDS = 8, 4
@@ -170,7 +171,7 @@ async def doubled_key(bench: Bench) -> Sequence[Seen]:
     first, again = await trial.send(request), await trial.send(request)
     applied = await trial.applied(1 if first.success else 0, LINGER_SECONDS)
     if first.success and applied > 1:
-        return [trial.seen(VIOLATED, f"{applied} effects of a request with two key headers and its repetition", DUPLICATED)]
+        return [trial.seen(VIOLATED, f"{told_effects(applied)} of two equal requests with two key headers each", DUPLICATED)]
     if first.success and applied == 1:
         text = f"it is accepted ({first.told()}, then {again.told()}) with 1 effect: one of the two keys is not looked at"
         return [trial.seen(VIOLATED, text)]
@@ -184,7 +185,7 @@ async def key_case(bench: Bench) -> Sequence[Seen]:
     first = await trial.send(trial.request(one, keys=(f"halt23-{one.key}-abc",)))
     second = await trial.send(trial.request(two, keys=(f"HALT23-{one.key.upper()}-ABC",)))
     applied = await trial.applied(2, LINGER_SECONDS)
-    told = f"{applied} effects; answered {first.told()} and {second.told()}"
+    told = f"{told_effects(applied)}; answered {first.told()} and {second.told()}"
     if not first.success:
         return [trial.seen(SKIPPED, f"a key that is no UUID is refused with {first.told()}")]
     if bench.site.receiver.policy.case_sensitive is False:
@@ -208,7 +209,7 @@ def key_of_length(length: int) -> Callable[[Bench], Awaitable[Sequence[Seen]]]:
         second = await trial.send(trial.request(two, keys=keys[1:]))
         again = await trial.send(trial.request(one, keys=keys[:1]))
         applied = await trial.applied(sum(each.success for each in (first, second)), LINGER_SECONDS)
-        told = f"{applied} effects; answered {first.told()}, {second.told()}, and the first again {again.told()}"
+        told = f"{told_effects(applied)}; answered {first.told()}, {second.told()}, and the first again {again.told()}"
         if first.success and second.success:
             if applied < 2:
                 return [trial.seen(VIOLATED, f"{told}: two keys were taken for one", LOST)]
@@ -232,7 +233,7 @@ async def key_non_ascii(bench: Bench) -> Sequence[Seen]:
     first, again = await trial.send(request), await trial.send(request)
     applied = await trial.applied(1 if first.success else 0, LINGER_SECONDS)
     if applied > 1:
-        return [trial.seen(VIOLATED, f"{applied} effects of a request and its repetition", DUPLICATED)]
+        return [trial.seen(VIOLATED, f"{told_effects(applied)} of a request and its repetition", DUPLICATED)]
     if first.success and applied == 1:
         text = f"it is accepted ({first.told()}, then {again.told()}) with 1 effect"
         known = again.success or again.status == bench.usual_again.status
@@ -247,7 +248,7 @@ async def failure_then_retry(bench: Bench) -> Sequence[Seen]:
     request = trial.request(trial.operation(), failing=failing)
     first = await trial.send(request)
     if first.success or first.status is None or await trial.applied(0) != 0:
-        text = f"the request that was to fail was answered {first.told()}, with {trial.after - trial.before} effects"
+        text = f"the request that was to fail was answered {first.told()}, with {told_effects(trial.after - trial.before)}"
         return [trial.seen(UNCLEAR, f"{text}: see receiver.fail_once of the target file")]
     last = await trial.persist(request)
     seen = await after_fault(trial, last, bench.usual_first, None)
@@ -263,7 +264,7 @@ async def hang_up_during(bench: Bench) -> Sequence[Seen]:
     trial.note(sending.hang_up())
     early = await trial.applied(0, LINGER_SECONDS)
     if early:
-        return [trial.seen(VIOLATED, f"{early} effects of a request that came only half")]
+        return [trial.seen(VIOLATED, f"half of a request was applied ({told_effects(early)}): what was sent is lost", LOST)]
     return [await after_fault(trial, await trial.persist(request), bench.usual_again, None)]
 
 

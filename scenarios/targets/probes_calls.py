@@ -26,6 +26,7 @@ from scenarios.targets.receiver_trial import (
     Seen,
     Trial,
     after_fault,
+    told_effects,
 )
 
 LANES = 3
@@ -209,7 +210,7 @@ async def in_flight(bench: Bench) -> Sequence[Seen]:
 
 def _in_flight(bench: Bench, trial: Trial, first: Exchange, second: Exchange, applied: int) -> Seen:
     declared = bench.site.receiver.policy.in_flight
-    told = f"the first was answered {first.told()}, its duplicate {second.told()}; {applied} effects"
+    told = f"the first was answered {first.told()}, its duplicate {second.told()}; {told_effects(applied)}"
     if applied > 1:
         return trial.seen(VIOLATED, told, DUPLICATED)
     if declared is not None:

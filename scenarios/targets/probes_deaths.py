@@ -9,7 +9,17 @@ from scenarios.targets.battery_model import Bench
 from scenarios.targets.receiver_http import Exchange, Request, Sending
 from scenarios.targets.receiver_process import Unusable
 from scenarios.targets.receiver_stand import Stand
-from scenarios.targets.receiver_trial import LINGER_SECONDS, MET, STUCK, UNCLEAR, VIOLATED, Seen, Trial, after_fault
+from scenarios.targets.receiver_trial import (
+    LINGER_SECONDS,
+    MET,
+    STUCK,
+    UNCLEAR,
+    VIOLATED,
+    Seen,
+    Trial,
+    after_fault,
+    told_effects,
+)
 
 # Shares of the time that an operation usually takes, after which the receiver is killed.
 MOMENTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -119,4 +129,4 @@ async def _aged(bench: Bench, label: str, share: float) -> tuple[Trial, str, int
         again = await trial.send(request)
         applied = await trial.applied(1, LINGER_SECONDS)
         stand.check()
-    return trial, f"after {seconds:g} s: {applied} effects; answered {first.told()}, then {again.told()}", applied
+    return trial, f"after {seconds:g} s: {told_effects(applied)}; answered {first.told()}, then {again.told()}", applied

@@ -1,11 +1,8 @@
 """`run.py check receiver`: what somebody else's receiver does with keys, and what it loses, applies twice, or leaves stuck."""
 
-import argparse
 import asyncio
-import io
 import json
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +13,7 @@ from outbox.errors import BadInput, say
 from scenarios.engine.interrupts import stoppable
 from scenarios.engine.study import ROOT
 from scenarios.engine.supervisor import Supervisor
-from scenarios.targets import available, receiver_check, results, verdicts
+from scenarios.targets import presence, receiver_check, results, verdicts
 from scenarios.targets.battery_model import Expectation
 from scenarios.targets.file import read
 from scenarios.targets.model import Target
@@ -34,24 +31,8 @@ class Asked:
 
     file: Path
     out: Path
-    only: str | None = None
-    python: str = sys.executable
-
-
-def options(parser: argparse.ArgumentParser) -> None:
-    """The command line."""
-    parser.add_argument("target", type=Path, metavar="TARGET.toml", help="describes the receiver")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new directory for what was found")
-    parser.add_argument("--only", metavar="NAME", help="one expectation, by its name")
-    parser.add_argument(
-        "--python", default=sys.executable, metavar="PATH", help="the interpreter of the target (default: ours)"
-    )
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """As the command line asks; returns the exit code."""
-    asked = Asked(arguments.target, arguments.out, arguments.only, arguments.python)
-    return check(asked, sys.stderr or io.StringIO())
+    only: str | None
+    python: str
 
 
 def check(asked: Asked, stream: TextIO) -> int:
@@ -59,11 +40,13 @@ def check(asked: Asked, stream: TextIO) -> int:
     target = read(asked.file)
     if target.contents.receiver is None:
         raise BadInput(f"{asked.file}: it describes no receiver: add a table [receiver]")
-    missing = available.why_not(target, asked.python)
-    if missing is not None:
-        raise BadInput(f"{asked.file}: {target.name} cannot run here: {missing}")
+    here = presence.look(target, asked.python)
+    if here.missing is not None:
+        raise BadInput(here.missing)
     receiver_check.choose(asked.only)
-    plan = results.Plan(kind=results.RECEIVER, target=target, options={"only": asked.only}, python=asked.python)
+    plan = results.Plan(
+        kind=results.RECEIVER, target=target, options={"only": asked.only}, python=asked.python, versions=here.versions
+    )
     with results.begin(asked.out, plan) as made:
         asyncio.run(_played(asked, target, made, stream))
         summary = made.finish()
@@ -113,7 +96,7 @@ def told_of(out: Path) -> Iterator[str]:
             groups.setdefault((name, word), []).append(line)
     for (name, word), lines in groups.items():
         first, more = lines[0], ""
-        if len(lines) > 1:
+        if places[name] > 1:
             more = f" at {len(lines)} of {places[name]} places, first at {first['expectation'].partition(':')[2]}"
         if word == SKIPPED:
             yield f"skipped {name}{more}: {first['seen']}"

@@ -1,8 +1,7 @@
 """Starting and ending somebody else's programs: with their own environment, bounds on what they may do, and nothing left over.
 
 A program gets PATH, HOME and what the target file says, and nothing of ours: neither our modules nor the rule that hides the
-folder of a script from it. It is ended by SIGTERM and, where it does not heed that, by SIGKILL; whoever left its process group
-is found by a mark in the environment.
+folder of a script from it. It is ended by SIGTERM and, where it does not heed that, by SIGKILL.
 """
 
 import os
@@ -10,14 +9,11 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import psutil
-
 from scenarios.engine.supervisor import Child, Command, Ending, Supervisor
 from scenarios.errors import HarnessBug
 
 END_SECONDS = 5.0
 KILL_SECONDS = 10.0
-MARK = "HALT23_TARGET"
 
 
 class Unusable(Exception):
@@ -41,25 +37,3 @@ async def end(supervisor: Supervisor, child: Child, by: signal.Signals = signal.
             raise HarnessBug(f"process {child.pid} does not end by SIGKILL: the machine holds it") from None
         return await end(supervisor, child)
     return ending
-
-
-def left_behind(supervisor: Supervisor, mark: str) -> list[psutil.Process]:
-    """Processes with this mark that still live, wherever they went."""
-    found = []
-    for process in psutil.Process(supervisor.spawner_pid).children(recursive=True):
-        try:
-            if process.status() != psutil.STATUS_ZOMBIE and process.environ().get(MARK) == mark:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
-
-
-def end_all(processes: Sequence[psutil.Process]) -> None:
-    """SIGKILL for each; psutil knows a process again even where its number was given to another."""
-    for process in processes:
-        try:
-            process.kill()
-        except psutil.Error:
-            continue
-    psutil.wait_procs(processes, timeout=KILL_SECONDS)

@@ -23,7 +23,7 @@ from scenarios.engine.supervisor import Child, Ending, Supervisor
 from scenarios.targets.model import Receiver, Target, fill, fill_all
 from scenarios.targets.receiver_effects import Counter
 from scenarios.targets.receiver_http import Address, Request, exchange
-from scenarios.targets.receiver_process import MARK, Unusable, end, end_all, launch, left_behind
+from scenarios.targets.receiver_process import Unusable, end, launch
 from scenarios.targets.services import Services
 
 MAX_FOLDER_BYTES = 512 * 1024 * 1024
@@ -57,7 +57,6 @@ class Stand:
         self.notes: list[str] = []
         self.keep = False
         self.child: Child | None = None
-        self._mark = f"{os.getpid()}.{directory}"
         self._holder: socket.socket | None = None
         directory.mkdir(parents=True)
         url = site.receiver.url
@@ -90,7 +89,6 @@ class Stand:
             self._holder.close()
         if self.child is not None and self.child.running:
             await end(self.site.supervisor, self.child)
-        self._tidy()
 
     @property
     def alive(self) -> bool:
@@ -112,7 +110,6 @@ class Stand:
             environment = {name: fill(value, self.values) for name, value in self.site.target.contents.environment.items()}
             if self.site.receiver.policy.clock is not None:
                 environment[self.site.receiver.policy.clock] = str(self.set_clock(None))
-            environment[MARK] = self._mark
             self.child = await self.site.supervisor.start(launch(fill_all(command, self.values), self.directory, environment))
         await self._until_ready(began + self.site.receiver.ready_seconds)
         return time.monotonic() - began
@@ -132,15 +129,14 @@ class Stand:
         ending = await end(self.site.supervisor, self.child, signal.SIGTERM)
         if ending.signal == "SIGKILL":
             self.notes.append("it does not end by SIGTERM within 5 s and was killed")
-        self._tidy()
+        if ending.left:
+            self.notes.append(f"stopped by SIGTERM it left {ending.left} processes behind; they were killed")
         return ending
 
     async def kill(self) -> Ending:
         """SIGKILL for the process and all that it started."""
         assert self.child is not None
-        ending = await end(self.site.supervisor, self.child)
-        self._tidy()
-        return ending
+        return await end(self.site.supervisor, self.child)
 
     async def restart(self) -> float:
         """Start it again after it ended: same folder, same port. Raises Unusable."""
@@ -166,23 +162,12 @@ class Stand:
             return [self.child.pid, *(each.pid for each in psutil.Process(self.child.pid).children(recursive=True))]
         return [self.child.pid]
 
-    def _tidy(self) -> None:
-        """End what left its process group."""
-        if self.child is None:
-            return
-        self.child.drop_output()
-        left = left_behind(self.site.supervisor, self._mark)
-        if left:
-            self.notes.append(f"it left {len(left)} processes of another process group behind; they were killed")
-            end_all(left)
-
     async def _until_ready(self, deadline: float) -> None:
         began = time.monotonic()
         while not await self._serves():
             now = time.monotonic()
             if self.child is not None and not self.child.running:
-                # A background process may need a moment more until it listens; then it can be told from a failure.
-                raise Unusable(await self._why_ended())
+                raise Unusable(self._why_ended())
             if self.child is not None and now - began > ELSEWHERE_SECONDS and (elsewhere := self._listens_elsewhere()):
                 raise Unusable(
                     f"the receiver listens on {elsewhere} and not on 127.0.0.1:{self.address.port}: does it use {{port}}?"
@@ -196,7 +181,7 @@ class Stand:
             await asyncio.sleep(POLL_SECONDS)
         await asyncio.sleep(0)
         if self.child is not None and not self.child.running:
-            raise Unusable(await self._why_ended())
+            raise Unusable(self._why_ended())
 
     async def _serves(self) -> bool:
         ready = self.site.receiver.ready
@@ -210,14 +195,12 @@ class Stand:
         writer.close()
         return True
 
-    async def _why_ended(self) -> str:
+    def _why_ended(self) -> str:
         assert self.child is not None
         ending = self.child.ended.result()
-        left = left_behind(self.site.supervisor, self._mark)
-        if left:
-            end_all(left)
+        if ending.left:
             return (
-                f"the receiver went into the background: its first process ended with {ending} and left {len(left)} others "
+                f"the receiver went into the background: its first process ended with {ending} and left {ending.left} others "
                 "behind, which were killed; let command keep it in the foreground"
             )
         return f"the receiver ended with {ending} before it was ready; it said: {self.said!r}"

@@ -176,11 +176,12 @@ async def count_once(trial: Trial, *, expected: int, linger: float = LINGER_SECO
     """The verdict on effects alone: so many, no more and no fewer."""
     applied = await trial.applied(expected, linger)
     if applied == expected:
-        return MET, _effects(applied), None
-    return VIOLATED, f"{_effects(applied)} instead of {expected}", LOST if applied < expected else DUPLICATED
+        return MET, told_effects(applied), None
+    return VIOLATED, f"{told_effects(applied)} instead of {expected}", LOST if applied < expected else DUPLICATED
 
 
-def _effects(number: int) -> str:
+def told_effects(number: int) -> str:
+    """`1 effect`, `2 effects`."""
     return "1 effect" if number == 1 else f"{number} effects"
 
 
@@ -196,13 +197,13 @@ async def after_fault(
     canary = await _canary(trial)
     answered = last.success or (not usual.success and last.status == usual.status and usual.status is not None)
     if applied > 1:
-        return trial.seen(VIOLATED, f"{_effects(applied)}; the retry was answered {last.told()}", DUPLICATED, fault)
+        return trial.seen(VIOLATED, f"{told_effects(applied)}; the retry was answered {last.told()}", DUPLICATED, fault)
     if answered and applied == 0:
         return trial.seen(VIOLATED, f"no effect, and the retry is answered {last.told()} as if there were one", LOST, fault)
     if not answered:
         what = "refused for good" if last.refused and not last.come_again else f"for {watched:g} s"
         return trial.seen(
-            VIOLATED, f"{_effects(applied)}; every retry is answered {last.told()}, {what}; {canary[1]}", STUCK, fault
+            VIOLATED, f"{told_effects(applied)}; every retry is answered {last.told()}, {what}; {canary[1]}", STUCK, fault
         )
     if not canary[0]:
         return trial.seen(VIOLATED, f"1 effect; {canary[1]}", STUCK, fault)
