@@ -24,9 +24,9 @@ registry, at a pinned version. [How a check works](check.md) says what each word
 
 Read it fairly. What a package documents stands beside what was found. A duplicate at a receiver without keys is what
 at-least-once means; a job that is lost where nothing was promised is no defect. A few lines of ours use each package, and other
-ways to use it may come to something else. Where a target file declares nothing, a worker is held to at-least-once with keys that
-stay the same, and a receiver to what the study shows to be needed: FAIL says that it does not hold, not that somebody promised
-it.
+ways to use it may come to something else. Where a target file declares nothing, a worker is held to at-least-once with keys
+that stay the same, and a receiver to what the study shows to be needed: FAIL says that it does not hold, not that somebody
+promised it.
 The commands make each row again.
 """
 WORKERS = ("Worker", "What its package documents", "Declared here", "Holds", "Cases", "Found", "Longest recovery")
