@@ -121,7 +121,7 @@ def interpreter(given: str | None) -> str:
 
 async def _checked(asked: Asked, written: results.Check) -> Check:
     progress = Progress(sys.stderr or io.StringIO())
-    scratch = Path(tempfile.mkdtemp(prefix="halt23-", dir=scratch_folder() or written.out.resolve()))
+    scratch = Path(tempfile.mkdtemp(prefix=f"halt23-{os.getpid()}-", dir=scratch_folder() or written.out.resolve()))
     check = Check(asked, written, scratch, progress)
     with stoppable() as stopped_by:
         try:
