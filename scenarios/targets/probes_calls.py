@@ -10,16 +10,14 @@ from typing import Any
 
 from scenarios.targets.battery_model import Bench
 from scenarios.targets.probes_answers import CROWD, crowd, judge_crowd
-from scenarios.targets.probes_deaths import kept
+from scenarios.targets.probes_deaths import kept, started_again
 from scenarios.targets.receiver_http import Exchange, Request, Sending
-from scenarios.targets.receiver_process import Unusable
 from scenarios.targets.receiver_stand import Stand
 from scenarios.targets.receiver_strace import AFTER_SECONDS, NAMES, Place, Tracing, places, traced
 from scenarios.targets.receiver_trial import (
     DUPLICATED,
     MET,
     SKIPPED,
-    STUCK,
     STYLE,
     UNCLEAR,
     VIOLATED,
@@ -137,10 +135,9 @@ class _Strikes:
         if not struck:
             return trial.seen(SKIPPED, f"{place.told} was not come to this time", None, _fault(place))
         await stand.kill()
-        try:
-            await stand.restart()
-        except Unusable as error:
-            return trial.seen(VIOLATED, f"after its death it does not start again: {error}", STUCK, _fault(place))
+        wrong = await started_again(trial, _fault(place))
+        if wrong is not None:
+            return wrong
         last = await trial.send(request)
         usual = self._bench.usual_again
         if last.success or (last.status == usual.status and await trial.applied(0) == 1):

@@ -120,7 +120,9 @@ class Trial:
 
     def seen(self, verdict: str, text: str, severity: str | None = None, fault: Mapping[str, Any] | None = None) -> Seen:
         """Close it."""
-        return Seen(verdict, text, severity, tuple(self.exchanges), self.before, self.after, fault, tuple(self.notes))
+        notes = (*self.notes, *self.stand.notes)
+        self.stand.notes.clear()
+        return Seen(verdict, text, severity, tuple(self.exchanges), self.before, self.after, fault, notes)
 
 
 def made(
