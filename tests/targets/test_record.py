@@ -18,13 +18,18 @@ def entry(folder: Path, kind: str, out: Path) -> Entry:
     return Entry(file.read(folder / "target" / "target.toml"), kind, f"run.py check {kind}", handed.read(out))
 
 
+def asked_of(out: Path, targets: Path) -> argparse.Namespace:
+    return argparse.Namespace(out=out, set="fast", targets=targets, only=["*"], python=[sys.executable], budget=None)
+
+
 def test_what_is_documented_stands_beside_what_was_found(tmp_path: Path) -> None:
     text = record.render([entry(tmp_path, "worker", checked(tmp_path))])
     row = next(line for line in text.splitlines() if line.startswith("| `toy-worker`"))
     assert row == (
         "| `toy-worker`: toy 1.0. a queue in a table | a job that was accepted is done "
-        "([source](https://toy.example/guarantee)) | at-least-once: FAIL | none | 6 | lost in 1 of 6 cases: `worker.py:14` work(); stuck in 1 of 6 cases: `worker.py:11` "
-        "work(); duplicate-unkeyed in 2 of 6 cases: `worker.py:12-13` work() | 0.5 s |"
+        "([source](https://toy.example/guarantee)) | at-least-once: FAIL | none | 6 | lost in 1 of 6 cases: `worker.py:14` "
+        "work(); stuck in 1 of 6 cases: `worker.py:11` work(); duplicate-unkeyed in 2 of 6 cases: `worker.py:12-13` work() "
+        "| 0.5 s |"
     )
     assert "run.py check worker" in text
 
@@ -46,10 +51,7 @@ def test_a_target_that_cannot_run_here_is_told_with_what_to_install_and_one_that
     imports = 'install = "pip install toy==1.0"\nimports = ["no_such_module"]'
     target(tmp_path / "targets" / "missing", WORKER_FILE.replace('install = "pip install toy==1.0"', imports))
     target(tmp_path / "targets" / "broken", WORKER_FILE.replace("toy-worker", "broken"))
-    asked = argparse.Namespace(
-        out=tmp_path / "out", set="fast", targets=tmp_path / "targets", python=[sys.executable], budget=None
-    )
-    assert all_command.run(asked) == 2
+    assert all_command.run(asked_of(tmp_path / "out", tmp_path / "targets")) == 2
     text = (tmp_path / "out" / "track-record.md").read_text()
     assert (
         "| `toy-worker` | toy 1.0 | toy-worker needs the modules no_such_module; install with: pip install toy==1.0 |" in text
@@ -59,7 +61,6 @@ def test_a_target_that_cannot_run_here_is_told_with_what_to_install_and_one_that
 
 
 def test_a_folder_without_targets_is_refused(tmp_path: Path) -> None:
-    asked = argparse.Namespace(out=tmp_path / "out", set="fast", targets=tmp_path, python=[sys.executable], budget=None)
     with pytest.raises(BadInput, match=r"no folder with a target\.toml"):
-        all_command.run(asked)
+        all_command.run(asked_of(tmp_path / "out", tmp_path))
     assert not (tmp_path / "out").exists()
