@@ -27,7 +27,7 @@ def test_what_is_documented_stands_beside_what_was_found(tmp_path: Path) -> None
     row = next(line for line in text.splitlines() if line.startswith("| `toy-worker`"))
     assert row == (
         "| `toy-worker`: toy 1.0. a queue in a table | a job that was accepted is done "
-        "([source](https://toy.example/guarantee)) | at-least-once: FAIL | none | 6 | lost in 1 of 6 cases: `worker.py:14` "
+        "([source](https://toy.example/guarantee)) | at-least-once: it does not hold | none | 6 | lost in 1 of 6 cases: `worker.py:14` "
         "work(); stuck in 1 of 6 cases: `worker.py:11` work(); duplicate-unkeyed in 2 of 6 cases: `worker.py:12-13` work() "
         "| 0.5 s |"
     )
@@ -42,7 +42,7 @@ def test_expectations_of_a_receiver_are_told_by_severity(tmp_path: Path) -> None
         receiver_case("replay"),
     )
     text = record.render([entry(tmp_path, "receiver", checked(tmp_path, *cases))])
-    assert "| FAIL: 3 violated, 1 met | duplicated: killed-at-call (2) | style: key-empty |" in text
+    assert "| 3 violated, 1 met | duplicated: killed-at-call (2) | style: key-empty |" in text
 
 
 def test_a_target_that_cannot_run_here_is_told_with_what_to_install_and_one_that_is_broken_with_why(
