@@ -32,8 +32,8 @@ registry, at a pinned version. [How a check works](check.md) says what each word
 Read it fairly. What a package documents stands beside what was found. A duplicate at a receiver without keys is what
 at-least-once means; a job that is lost where nothing was promised is no defect. A few lines of ours use each package, and other
 ways to use it may come to something else. Workers were killed before executed lines (those in another language than Python at
-system calls) and are held to nothing but what their target file declares. Receivers were asked what the study shows to be needed
-and the IETF's draft recommends; few of them promise all of it. The commands make each row again.
+system calls) and are held to nothing but what their target file declares. Receivers were asked what the study shows to be
+needed and what the IETF's draft recommends; few of them promise all of it. The commands make each row again.
 """
 WORKERS = ("Worker", "What its package documents", "Declared here", "Holds", "Cases", "Found", "Longest recovery")
 RECEIVERS = (
