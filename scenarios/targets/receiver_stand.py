@@ -60,6 +60,7 @@ class Stand:
         self.keep = False
         self._was_ready = False
         self.child: Child | None = None
+        self._children: list[Child] = []
         self._holder: socket.socket | None = None
         directory.mkdir(parents=True)
         url = site.receiver.url
@@ -114,6 +115,7 @@ class Stand:
             if self.site.receiver.policy.clock is not None:
                 environment[self.site.receiver.policy.clock] = str(self.set_clock(None))
             self.child = await self.site.supervisor.start(launch(fill_all(command, self.values), self.directory, environment))
+            self._children.append(self.child)
         self._was_ready = False
         await self._until_ready(began + self.site.receiver.ready_seconds)
         self._was_ready = True
@@ -158,9 +160,17 @@ class Stand:
         """Raise Unusable where the process ended by itself, or where it has filled its folder."""
         if not self.alive:
             raise Unusable(self._why_ended())
-        size = sum(entry.stat(follow_symlinks=False).st_size for entry in _files(self.directory))
+        size = folder_bytes(self.directory)
         if size > MAX_FOLDER_BYTES:
             raise Unusable(f"the receiver fills the disk: {size} bytes in its folder; the bound is {MAX_FOLDER_BYTES}")
+
+    def write_output(self, directory: Path) -> None:
+        """Write what each of its processes wrote, and how it ended."""
+        directory.mkdir()
+        for number, child in enumerate(self._children, 1):
+            ended = "" if child.running else f"ended with {child.ended.result()}\n"
+            text = f"standard output:\n{child.stdout.text()}\nstandard error:\n{child.stderr.text()}\n{ended}"
+            (directory / f"process-{number}.txt").write_text(text, "utf-8")
 
     def processes(self) -> list[int]:
         """The process and its descendants, as they are now."""
@@ -239,6 +249,11 @@ def _files(directory: Path) -> Iterator[os.DirEntry[str]]:
                     yield from _files(Path(entry.path))
                 else:
                     yield entry
+
+
+def folder_bytes(directory: Path) -> int:
+    """How much is in a folder."""
+    return sum(entry.stat(follow_symlinks=False).st_size for entry in _files(directory))
 
 
 def remove(directory: Path) -> None:
