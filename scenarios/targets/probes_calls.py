@@ -1,6 +1,7 @@
 """Probes that need strace: a death at each call of the handling, and requests that come while another is really under way."""
 
 import asyncio
+import re
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
@@ -50,7 +51,7 @@ async def recorded(bench: Bench) -> list[Place]:
                     await asyncio.sleep(AFTER_SECONDS)
                     text = tracing.text()
                 stand.check()
-                bench.places = places(text, stand.directory)
+                bench.places = places(text, stand.directory, stand.address.port)
     return bench.places
 
 
@@ -135,11 +136,12 @@ class _Strikes:
             self._seen[str(left.place)] = kept(left.stand, seen)
 
     async def _strike(self, stand: Stand, place: Place) -> Seen | _Open:
-        label = f"killed-at-{place.name}-{place.number}"
+        label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"killed-at-{place}")
         trial = await self._bench.trial(label, stand)
         request = trial.request(trial.operation())
         inject = f"{place.name}:error=EIO:signal=KILL:when={place.number}"
-        async with traced(stand, label, names=(place.name,), inject=inject) as tracing:
+        what = place.what if place.alone else None
+        async with traced(stand, label, names=(place.name,), inject=inject, what=what) as tracing:
             await trial.send(request)
             answered = trial.exchanges[-1].status is not None
             struck = await _struck(tracing, stand, AFTER_SECONDS if answered else DEATH_SECONDS)

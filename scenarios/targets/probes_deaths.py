@@ -73,7 +73,7 @@ def uncounted(trial: Trial, fault: Mapping[str, Any] | None, error: Uncounted) -
 async def started_again(trial: Trial, fault: Mapping[str, Any] | None, done: int = 0) -> Seen | None:
     """Start the receiver again, in the same folder. What is wrong then already: it does not come up, or forgot effects."""
     try:
-        await trial.stand.restart()
+        await trial.stand.start()
     except Unusable as error:
         return trial.seen(VIOLATED, f"after its death it does not start again: {error}", STUCK, fault)
     gone = done - await trial.applied(done)

@@ -89,10 +89,10 @@ class Stand:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        if self._holder is not None:
-            self._holder.close()
         if self.child is not None and self.child.running:
             await end(self.site.supervisor, self.child)
+        if self._holder is not None:
+            self._holder.close()
 
     @property
     def alive(self) -> bool:
@@ -106,8 +106,9 @@ class Stand:
             return ""
         return f"{self.child.stdout.text()}\n{self.child.stderr.text()}".strip()[-500:]
 
-    async def start(self) -> float:
-        """Start it and wait until it serves; returns the seconds. Raises Unusable."""
+    async def start(self) -> None:
+        """Start it, for the first time or again in the same folder and at the same port, and wait until it serves. Raises
+        Unusable."""
         began = time.monotonic()
         command = self.site.receiver.command
         if command is not None:
@@ -119,7 +120,6 @@ class Stand:
         self._was_ready = False
         await self._until_ready(began + self.site.receiver.ready_seconds)
         self._was_ready = True
-        return time.monotonic() - began
 
     def set_clock(self, seconds: float | None) -> Path:
         """Move the target's clock; None keeps what it shows, and 0 where it shows nothing yet."""
@@ -144,10 +144,6 @@ class Stand:
         """SIGKILL for the process and all that it started."""
         assert self.child is not None
         return await end(self.site.supervisor, self.child)
-
-    async def restart(self) -> float:
-        """Start it again after it ended: same folder, same port. Raises Unusable."""
-        return await self.start()
 
     async def settled(self) -> None:
         """The same as `check`, after a connection broke: the end of a process is told a moment later."""

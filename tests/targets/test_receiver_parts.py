@@ -103,20 +103,26 @@ def test_places_are_calls_that_change_something_counted_in_each_thread() -> None
             "8 <... write resumed>) = 512",
             '8 write(2<pipe:[33]>, "log", 3) = 3',
             "8 fdatasync(5</case/app.db-journal>) = 0",
-            '7 sendto(8<TCP:[127.0.0.1:80->127.0.0.1:9]>, "HTTP"..., 90, 0, NULL, 0) = 90',
+            '7 sendto(8<TCP:[127.0.0.1:8000->127.0.0.1:9]>, "HTTP"..., 90, 0, NULL, 0) = 90',
+            '7 sendto(9<TCPv6:[[::1]:9->[::1]:8000]>, "SET"..., 90, 0, NULL, 0) = 90',
             '7 sendto(8<UNIX-STREAM:[1->2]>, "x", 1, 0, NULL, 0) = 1',
             '7 unlink("/case/app.db-journal") = 0',
             "--- SIGCHLD ---",
+            '9 openat(AT_FDCWD</case>, "keys", O_RDWR|O_CREAT, 0644) = 6</case/keys>',
+            '9 openat(AT_FDCWD</case>, "app.db-journal", O_RDWR|O_CREAT, 0644) = 6</case/keys>',
         )
     )
 
-    assert [(str(each), each.what) for each in places(log, Path("/case"))] == [
+    assert [(str(each), each.what) for each in places(log, Path("/case"), 8000)] == [
         ("openat#1", "app.db-journal"),
         ("write#1", "app.db-journal"),
         ("write#2", "app.db-journal"),
         ("fdatasync#1", "app.db-journal"),
-        ("sendto#1", "a connection"),
+        ("sendto#1", "to the client"),
+        ("sendto#2", "to another server"),
         ("unlink#1", "app.db-journal"),
+        ("openat#1 of keys", "keys"),
+        ("openat#2", "app.db-journal"),
     ]
 
 

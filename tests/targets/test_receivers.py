@@ -23,7 +23,7 @@ def test_the_keyed_receiver_meets_all_that_is_grave(tmp_path: Path) -> None:
     assert found.code == 0
     assert {name for name, line in found.results.items() if line["verdict"] == "violated"} == {"members-reordered"}
     struck = [line["fault"]["where"] for name, line in found.results.items() if name.startswith("killed-at-call:")]
-    assert {"write receiver/effects.jsonl", "fsync receiver/effects.jsonl", "sendto a connection"} <= set(struck)
+    assert {"write receiver/effects.jsonl", "fsync receiver/effects.jsonl", "sendto to the client"} <= set(struck)
 
 
 @pytest.mark.campaign
