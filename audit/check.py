@@ -27,7 +27,7 @@ from audit.check_words import (
 from audit.files import Tree, Unreadable
 from audit.findings import FAIL, PASS, UNKNOWN, Findings, plain, show
 from audit.protocol import MOMENT
-from audit.shapes import LIST, NAME, NUMBER, OBJECT, exactly, holds, map_of, one_of, optional
+from audit.shapes import COUNT, LIST, NAME, NUMBER, OBJECT, exactly, holds, map_of, one_of, optional
 from audit.shapes import SHA as HASH
 
 TYPE_CHECKING = False
@@ -60,12 +60,12 @@ PLANNED: Shape = {
 CLAIM = optional(one_of(*CLAIMS))
 SUMMED: Shape = {
     "kind": KIND, "target": NAME, "verdict": one_of(PASS, FAIL, UNKNOWN), "claims": CLAIM, "holds": optional(LIST),
-    "cases": NUMBER, "by_verdict": OBJECT, "wall_seconds": NUMBER, "cases_per_second": NUMBER, "windows": LIST,
+    "cases": COUNT, "by_verdict": OBJECT, "wall_seconds": NUMBER, "cases_per_second": NUMBER, "windows": LIST,
 }  # fmt: skip
 MOST_TOLD = 20
 WORD = {
     WORKER: "that the processes died so, that these requests arrived then, and what was still stored",
-    RECEIVER: "that these were the exchanges, the counted effects, and what was expected",
+    RECEIVER: "that these were the exchanges and the counted effects, and that this was expected",
 }
 """What is taken on the check's word."""
 

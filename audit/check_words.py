@@ -24,8 +24,15 @@ OF_WORKER = (IN_DOUBT, LOST, STUCK, KEYED, UNKEYED, RECOVERED)
 VIOLATED, UNCLEAR, MET, SKIPPED = "violated", "unclear", "met", "skipped"
 OF_RECEIVER = (VIOLATED, UNCLEAR, MET, SKIPPED)
 SEVERITIES = ("lost", "duplicated", "stuck", "unclear", "style")
-GRAVE = ("lost", "duplicated", "stuck")
+DUPLICATED = "duplicated"
+GRAVE = ("lost", DUPLICATED, "stuck")
 DECLARED = "declared"
+ONE_EFFECT = (
+    "replay", "other-body", "failure-then-retry", "hang-up-during-request", "hang-up-after-request", "hang-up-while-handled",
+    "concurrent-duplicates", "concurrent-slowed", "restart-after-success", "killed-after-success", "killed-while-handling",
+    "killed-at-call", "retention-kept",
+)  # fmt: skip
+"""The expectations that ask for one effect, whatever is answered; where effects were counted they tell which it is."""
 ONCE_AT_MOST, ONCE_AT_LEAST, APPLIED_ONCE = "at-most-once", "at-least-once", "applied-once-with-keys"
 CLAIMS = (ONCE_AT_MOST, ONCE_AT_LEAST, APPLIED_ONCE)
 

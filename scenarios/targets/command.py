@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TextIO
 
 from outbox.errors import BadInput
+from scenarios.engine.directories import machine_faults
 from scenarios.engine.interrupts import stoppable
-from scenarios.targets import derive, presence, receiver_command, results, verdicts
+from scenarios.targets import derive, junit, presence, receiver_command, repro, results, verdicts
 from scenarios.targets.file import read
 from scenarios.targets.outcomes import WorkerCase
 from scenarios.targets.worker import EXEC, FORK, Asked, Check, scratch_folder
@@ -73,13 +74,14 @@ def worker(arguments: argparse.Namespace) -> int:
         if value is not None and value < 1:
             raise BadInput(f"--{name} {value}: expected a positive number")
     target = read(arguments.target)
-    python = _python(arguments.python)
+    python = interpreter(arguments.python)
     asked = Asked(
         target,
         mode=arguments.mode,
         depth=arguments.depth,
         budget=arguments.budget,
-        jobs=arguments.jobs or os.cpu_count() or 1,
+        # A case waits more than it computes.
+        jobs=arguments.jobs or 2 * (os.cpu_count() or 1),
         spawn=arguments.spawn or (FORK if sys.platform == "linux" else EXEC),
         python=python,
         only=arguments.only,
@@ -101,13 +103,14 @@ def worker(arguments: argparse.Namespace) -> int:
 
 def receiver(arguments: argparse.Namespace) -> int:
     """Check a receiver: repeat, disturb, stop and kill, and see what it lost, applied twice, or left stuck."""
-    python = _python(arguments.python)
+    python = interpreter(arguments.python)
     return receiver_command.check(
         receiver_command.Asked(arguments.target, arguments.out, arguments.only, python), sys.stderr or io.StringIO()
     )
 
 
-def _python(given: str | None) -> str:
+def interpreter(given: str | None) -> str:
+    """The interpreter that was asked for, or ours. Raises BadInput."""
     if given is None:
         return sys.executable
     found = shutil.which(given)
@@ -137,7 +140,7 @@ def _worker_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--mode", choices=derive.MODES, default=derive.LINES, help="where the faults strike (default: lines)")
     command.add_argument("--depth", type=int, choices=(1, 2), default=1, help="2: the recovery is killed, too")
     command.add_argument("--budget", type=int, metavar="N", help="at most N cases")
-    command.add_argument("--jobs", type=int, metavar="N", help="cases at once (default: one a core)")
+    command.add_argument("--jobs", type=int, metavar="N", help="cases at once (default: two a core)")
     command.add_argument("--spawn", choices=(FORK, EXEC), help="how Python commands start (default: fork on Linux)")
     command.add_argument("--only", metavar="CASE", help="one case, by its name")
 
@@ -160,11 +163,40 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
+def _hands_on(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--junitxml", type=Path, metavar="FILE", help="the result as a CI server reads it")
+    command.add_argument("--repro", type=Path, metavar="DIR", help="a new folder: each finding by itself, to be handed on")
+
+
+def _handing_on(function: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """The same, and afterwards what is to be handed on is written from the check's folder."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        if arguments.repro is not None:
+            repro.refuse(arguments.repro)
+        code = function(arguments)
+        with machine_faults(arguments.out, go_on="write it again"):
+            if arguments.junitxml is not None:
+                junit.write_of(arguments.out, arguments.junitxml)
+                print(f"written: {arguments.junitxml}")
+            if arguments.repro is not None:
+                for folder in repro.write_of(arguments.out, arguments.repro, arguments.target.resolve()):
+                    print(f"written: {folder}")
+        return code
+
+    return run
+
+
 def add_to(command: argparse.ArgumentParser) -> None:
     """The command line of `run.py check`."""
-    kinds = command.add_subparsers(required=True, metavar="{" + ",".join(KINDS) + "}")
+    kinds = command.add_subparsers(required=True, metavar="{" + ",".join((*KINDS, "all")) + "}")
     for name, (function, options) in KINDS.items():
         kind = kinds.add_parser(name, description=function.__doc__)
-        for add in options:
+        for add in (*options, _hands_on):
             add(kind)
-        kind.set_defaults(command=function)
+        kind.set_defaults(command=_handing_on(function))
+    from scenarios.targets import all_command  # noqa: PLC0415 - it needs this module
+
+    every = kinds.add_parser("all", description=all_command.run.__doc__)
+    all_command.options(every)
+    every.set_defaults(command=all_command.run)

@@ -71,6 +71,10 @@ class Book:
         os.ftruncate(self._file.fileno(), 0)
         self._answers, self._count = {}, 0
 
+    def close(self) -> None:
+        """Close its file."""
+        self._file.close()
+
     @property
     def count(self) -> int:
         """How many effects there are."""
@@ -207,6 +211,7 @@ async def serve(port: int, directory: Path) -> None:
     tell_ready(listener)
     await stopped.wait()
     server.close()
+    destination.book.close()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Whether a target can run on this machine at all, and which versions of its packages are there: asked of its own interpreter."""
+"""Whether a target can run on this machine, and which versions of its packages are there: asked of its own interpreter."""
 
 import json
 import shutil
@@ -54,6 +54,7 @@ def look(target: Target, python: str) -> Presence:
         asked = subprocess.run(
             [python, "-c", _ASK, json.dumps(names)],
             stdin=subprocess.DEVNULL,
+            cwd="/",  # what lies where we were started is not what the target can import
             capture_output=True,
             text=True,
             timeout=SECONDS,

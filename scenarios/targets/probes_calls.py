@@ -10,9 +10,9 @@ from typing import Any
 
 from scenarios.targets.battery_model import Bench
 from scenarios.targets.probes_answers import CROWD, crowd, judge_crowd
-from scenarios.targets.probes_deaths import kept
+from scenarios.targets.probes_deaths import kept, started_again, uncounted
+from scenarios.targets.receiver_effects import Uncounted
 from scenarios.targets.receiver_http import Exchange, Request, Sending
-from scenarios.targets.receiver_process import Unusable
 from scenarios.targets.receiver_stand import Stand
 from scenarios.targets.receiver_strace import AFTER_SECONDS, NAMES, Place, Tracing, places, traced
 from scenarios.targets.receiver_trial import (
@@ -31,6 +31,7 @@ from scenarios.targets.receiver_trial import (
 
 LANES = 3
 MOST_PLACES = 80
+MOST_DOWN = 3
 DEATH_SECONDS = 1.0
 # How long the handling of one request is made to take, and how soon the other comes.
 SLOWED_SECONDS, MEANWHILE_SECONDS = 0.5, 0.15
@@ -90,6 +91,7 @@ class _Strikes:
         self._chosen = chosen
         self._waiting = deque(chosen)
         self._seen: dict[str, Seen] = {}
+        self._down = 0
 
     async def run(self) -> list[Seen]:
         async with asyncio.TaskGroup() as group:
@@ -111,18 +113,25 @@ class _Strikes:
     async def _strike_on(self, stand: Stand) -> _Open | None:
         while self._waiting:
             place = self._waiting.popleft()
+            if self._down >= MOST_DOWN:
+                text = f"not tried: {self._down} times it had not started again, and each time is waited for"
+                self._seen[str(place)] = Seen(SKIPPED, text, None, fault=_fault(place))
+                continue
             outcome = await self._strike(stand, place)
             if isinstance(outcome, _Open):
                 return outcome
             self._seen[str(place)] = kept(stand, outcome)
-            if outcome.verdict == VIOLATED:
+            if outcome.verdict in (VIOLATED, UNCLEAR):
                 return None
         return None
 
     async def _watch(self, left: _Open, stack: AsyncExitStack) -> None:
         async with stack:
-            last = await left.trial.persist(left.request)
-            seen = await after_fault(left.trial, last, self._bench.usual_again, _fault(left.place))
+            try:
+                last = await left.trial.persist(left.request)
+                seen = await after_fault(left.trial, last, _fault(left.place))
+            except Uncounted as error:
+                seen = uncounted(left.trial, _fault(left.place), error)
             self._seen[str(left.place)] = kept(left.stand, seen)
 
     async def _strike(self, stand: Stand, place: Place) -> Seen | _Open:
@@ -138,14 +147,20 @@ class _Strikes:
             return trial.seen(SKIPPED, f"{place.told} was not come to this time", None, _fault(place))
         await stand.kill()
         try:
-            await stand.restart()
-        except Unusable as error:
-            return trial.seen(VIOLATED, f"after its death it does not start again: {error}", STUCK, _fault(place))
-        last = await trial.send(request)
-        usual = self._bench.usual_again
-        if last.success or (last.status == usual.status and await trial.applied(0) == 1):
-            return await after_fault(trial, last, usual, _fault(place))
-        return _Open(place, stand, trial, request)
+            return await self._again(trial, place, request)
+        except Uncounted as error:
+            return uncounted(trial, _fault(place), error)
+
+    async def _again(self, trial: Trial, place: Place, request: Request) -> Seen | _Open:
+        """Start it again after its death, and send the request once more."""
+        wrong = await started_again(trial, _fault(place))
+        if wrong is not None:
+            self._down += wrong.severity == STUCK
+            return wrong
+        last = await trial.persist(request, 0.0)
+        if last.success or (trial.is_usual(last) and trial.after > trial.before):
+            return await after_fault(trial, last, _fault(place))
+        return _Open(place, trial.stand, trial, request)
 
 
 async def _struck(tracing: Tracing, stand: Stand, seconds: float) -> bool:
@@ -235,6 +250,6 @@ async def hang_up_while_handled(bench: Bench) -> Sequence[Seen]:
             trial.note(sending.hang_up())
             await asyncio.sleep(SLOWED_SECONDS)
         last = await trial.persist(request)
-        seen = kept(stand, await after_fault(trial, last, bench.usual_again, None))
+        seen = kept(stand, await after_fault(trial, last, None))
         stand.check()
     return [seen]

@@ -8,7 +8,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from outbox.errors import BadInput
@@ -103,16 +103,13 @@ class _Check:
         waiting = [each for each in chosen if each.name not in self._found]
         async with AsyncExitStack() as stack:
             stand = await stack.enter_async_context(Stand(self._site, self._directory()))
-            first, again = await usual(stand)
-            bench = Bench(self._site, stand, first, again, self._place, asyncio.Semaphore(os.cpu_count() or 1), self._part)
+            _first, again = await usual(stand)
+            bench = Bench(self._site, stand, again, self._place, asyncio.Semaphore(os.cpu_count() or 1), self._part)
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._one_after_another([each for each in waiting if not each.own], bench, stack))
                 for each in waiting:
                     if each.own:
                         group.create_task(self._alone(each, bench))
-            notes = tuple(dict.fromkeys(bench.shared.notes))
-        if notes and chosen:
-            self._found[chosen[0].name] = [replace(each, notes=(*each.notes, *notes)) for each in self._found[chosen[0].name]]
         return self._found
 
     def _tell(self, expectation: Expectation, seen: Sequence[Seen]) -> None:
@@ -130,6 +127,8 @@ class _Check:
         for each in waiting:
             try:
                 seen = await each.probe(bench)
+                if any(exchange.broken for one in seen for exchange in one.exchanges):
+                    await bench.shared.settled()
                 bench.shared.check()
             except (Unusable, Uncounted):
                 if bench.shared.alive or not each.name.startswith(ODD):
@@ -153,6 +152,8 @@ async def usual(stand: Stand) -> tuple[Exchange, Exchange]:
         raise Uncounted(f"the effects are counted wrongly: {trial.before}, then {again}, and nothing was sent in between")
     request = trial.request(trial.operation())
     first = await trial.send(request)
+    if first.status is None:
+        await stand.settled()
     stand.check()
     if not first.success:
         said = f": {shown(first.body)[:300]!r}" if first.body else ""

@@ -18,6 +18,7 @@ ANSWER_SECONDS = 10.0
 SHOWN_CHARACTERS = 2000
 # What tells a sender to come again: a time-out, a conflict, a lock, too early, too many. Others do it with Retry-After.
 COME_AGAIN = (408, 409, 423, 425, 429)
+HUNG_UP = "the client hung up"
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -56,6 +57,11 @@ class Exchange:
     def refused(self) -> bool:
         """Whether it was answered with 4xx."""
         return self.status is not None and 400 <= self.status < 500
+
+    @property
+    def broken(self) -> bool:
+        """Whether the receiver was asked for an answer and gave none."""
+        return self.status is None and self.error != HUNG_UP
 
     @property
     def come_again(self) -> bool:
@@ -143,7 +149,7 @@ class Sending:
         if self._streams is not None:
             with contextlib.suppress(OSError, RuntimeError):
                 self._streams[1].close()
-        return self._ended("the client hung up")
+        return self._ended(HUNG_UP)
 
     def _ended(self, error: str) -> Exchange:
         return Exchange(self._request, None, b"", error, time.monotonic() - self._began)

@@ -26,7 +26,9 @@ from scenarios.targets.receiver_http import Address, Request, exchange
 from scenarios.targets.receiver_process import Unusable, end, launch
 from scenarios.targets.services import Services
 
-MAX_FOLDER_BYTES = 512 * 1024 * 1024
+# Below what a single file may have (the spawner's bound), so that one that fills the disk is known for it.
+MAX_FOLDER_BYTES = 200 * 1024 * 1024
+SETTLE_SECONDS = 0.5
 POLL_SECONDS = 0.01
 ELSEWHERE_SECONDS = 3.0
 CLOCK = "clock"
@@ -56,7 +58,9 @@ class Stand:
         self.site, self.directory = site, directory
         self.notes: list[str] = []
         self.keep = False
+        self._was_ready = False
         self.child: Child | None = None
+        self._children: list[Child] = []
         self._holder: socket.socket | None = None
         directory.mkdir(parents=True)
         url = site.receiver.url
@@ -111,7 +115,10 @@ class Stand:
             if self.site.receiver.policy.clock is not None:
                 environment[self.site.receiver.policy.clock] = str(self.set_clock(None))
             self.child = await self.site.supervisor.start(launch(fill_all(command, self.values), self.directory, environment))
+            self._children.append(self.child)
+        self._was_ready = False
         await self._until_ready(began + self.site.receiver.ready_seconds)
+        self._was_ready = True
         return time.monotonic() - began
 
     def set_clock(self, seconds: float | None) -> Path:
@@ -142,17 +149,28 @@ class Stand:
         """Start it again after it ended: same folder, same port. Raises Unusable."""
         return await self.start()
 
+    async def settled(self) -> None:
+        """The same as `check`, after a connection broke: the end of a process is told a moment later."""
+        if self.child is not None:
+            with contextlib.suppress(TimeoutError):
+                await self.child.wait_ended(SETTLE_SECONDS)
+        self.check()
+
     def check(self) -> None:
         """Raise Unusable where the process ended by itself, or where it has filled its folder."""
         if not self.alive:
-            assert self.child is not None
-            ending = self.child.ended.result()
-            raise Unusable(
-                f"the receiver ended by itself with {ending}, and nothing had been done to it; it said: {self.said!r}"
-            )
-        size = sum(entry.stat(follow_symlinks=False).st_size for entry in _files(self.directory))
+            raise Unusable(self._why_ended())
+        size = folder_bytes(self.directory)
         if size > MAX_FOLDER_BYTES:
             raise Unusable(f"the receiver fills the disk: {size} bytes in its folder; the bound is {MAX_FOLDER_BYTES}")
+
+    def write_output(self, directory: Path) -> None:
+        """Write what each of its processes wrote, and how it ended."""
+        directory.mkdir()
+        for number, child in enumerate(self._children, 1):
+            ended = "" if child.running else f"ended with {child.ended.result()}\n"
+            text = f"standard output:\n{child.stdout.text()}\nstandard error:\n{child.stderr.text()}\n{ended}"
+            (directory / f"process-{number}.txt").write_text(text, "utf-8")
 
     def processes(self) -> list[int]:
         """The process and its descendants, as they are now."""
@@ -179,7 +197,6 @@ class Stand:
                     f"{self.address.told}); it said: {self.said!r}"
                 )
             await asyncio.sleep(POLL_SECONDS)
-        await asyncio.sleep(0)
         if self.child is not None and not self.child.running:
             raise Unusable(self._why_ended())
 
@@ -203,7 +220,8 @@ class Stand:
                 f"the receiver went into the background: its first process ended with {ending} and left {ending.left} others "
                 "behind, which were killed; let command keep it in the foreground"
             )
-        return f"the receiver ended with {ending} before it was ready; it said: {self.said!r}"
+        when = "and nothing had been done to it" if self._was_ready else "before it was ready"
+        return f"the receiver ended by itself with {ending}, {when}; it said: {self.said!r}"
 
     def _listens_elsewhere(self) -> str | None:
         for pid in self.processes():
@@ -231,6 +249,11 @@ def _files(directory: Path) -> Iterator[os.DirEntry[str]]:
                     yield from _files(Path(entry.path))
                 else:
                     yield entry
+
+
+def folder_bytes(directory: Path) -> int:
+    """How much is in a folder."""
+    return sum(entry.stat(follow_symlinks=False).st_size for entry in _files(directory))
 
 
 def remove(directory: Path) -> None:

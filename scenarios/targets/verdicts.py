@@ -23,8 +23,14 @@ UNKNOWN, LOST, STUCK, KEYED, UNKEYED, RECOVERED = (
 )
 # The worst first.
 WORKER_VERDICTS = (UNKNOWN, LOST, STUCK, KEYED, UNKEYED, RECOVERED)
-# What fails a worker that claims nothing: a duplicate at a receiver without keys is what at-least-once means.
-BAD_WITHOUT_CLAIM = (LOST, STUCK, KEYED)
+# The verdicts that go against a claim. Who claims nothing is held to at-least-once with keys that stay the same: a duplicate at
+# a receiver without keys is what at-least-once means.
+_BREAKS: Mapping[str | None, tuple[str, ...]] = {
+    AT_MOST_ONCE: (KEYED, UNKEYED),
+    AT_LEAST_ONCE: (LOST, STUCK),
+    APPLIED_ONCE: (LOST, STUCK, KEYED),
+    None: (LOST, STUCK, KEYED),
+}
 
 VIOLATED, UNCLEAR, MET, SKIPPED = "violated", "unclear", "met", "skipped"
 RECEIVER_VERDICTS = (VIOLATED, UNCLEAR, MET, SKIPPED)
@@ -47,6 +53,11 @@ def of_worker(*, fired: bool, doubts: Sequence[str], effects: Mapping[str, Effec
     return UNKEYED if any(effect.unkeyed > 1 for effect in effects.values()) else RECOVERED
 
 
+def breaks(claims: str | None) -> tuple[str, ...]:
+    """The verdicts that go against a claim."""
+    return _BREAKS[claims]
+
+
 def holding(cases: Iterable[Mapping[str, Any]]) -> list[str]:
     """The claims that hold over these lines, those in doubt left out: the weaker first, none where nothing holds."""
     once = delivered = keyed = True
@@ -67,7 +78,7 @@ def of_worker_check(by_verdict: Mapping[str, int], holds: Sequence[str], claims:
         return IN_DOUBT
     if claims is not None:
         return PASS if claims in holds else FAIL
-    return FAIL if any(by_verdict.get(each) for each in BAD_WITHOUT_CLAIM) else PASS
+    return FAIL if any(by_verdict.get(each) for each in breaks(None)) else PASS
 
 
 def fails(case: Mapping[str, Any]) -> bool:

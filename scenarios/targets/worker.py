@@ -161,8 +161,8 @@ class Check:
         baseline.lines.update(merged(first, second))
         if not any(lines.counts for lines in baseline.lines.values()):
             raise BadInput(
-                "no line of a function was executed, neither of the target's own Python scripts nor of packages: name packages in "
-                "[worker], put what the script does into functions, or use --mode syscalls, which needs no Python"
+                "no line of a function was executed, neither of the target's own Python scripts nor of packages: name packages "
+                "in [worker], put what the script does into functions, or use --mode syscalls, which needs no Python"
             )
 
     async def _cases(self, bench: Bench, slot: Slot) -> list[Case]:

@@ -10,7 +10,7 @@ import pytest
 
 from scenarios.engine.study import ROOT
 from scenarios.engine.supervisor import Supervisor
-from scenarios.targets import available, file
+from scenarios.targets import file, presence
 from scenarios.targets.receiver_check import usual
 from scenarios.targets.receiver_stand import Site, Stand
 from scenarios.targets.services import Services
@@ -53,7 +53,7 @@ def test_a_target_says_what_it_is_made_of_and_what_that_promises(path: Path) -> 
 )
 async def test_a_target_starts_and_takes_an_operation_once_or_says_what_to_install(path: Path, tmp_path: Path) -> None:
     target = file.read(path)
-    reason = available.why_not(target, sys.executable)
+    reason = presence.look(target, sys.executable).missing
     if reason is not None:
         pytest.skip(reason)
     async with Services(target.contents.services) as given, Supervisor(ROOT, "fork") as supervisor:

@@ -1,13 +1,14 @@
 """Watches the lines of somebody else's program from inside its process: lists them, and halts at one.
 
 Asked by a JSON object: `packages` are the Python packages whose lines count, `scripts` the files that count besides, with their
-names; `halt` is a place, a line and an occurrence (from 1): there the process ends with 23, after one line on standard error and
-in the file `witness`. `lines` is a file to which each line that is about to be executed is appended, but none more than `most`
-times, as `huey.storage:412 huey/storage.py SqliteStorage.enqueue`; `modules` one to which each imported module is appended, with
-the file that it came from.
+names; `halt` is a place, a line and an occurrence (from 1): there the process ends with 23, after one line on standard error
+and in the file `witness`. `lines` is a file to which each line that is about to be executed is appended, but none more than
+`most` times, as `huey.storage:412 huey/storage.py SqliteStorage.enqueue`; `modules` one to which each imported module is
+appended, with the file that it came from.
 
 Only lines of functions count: what runs while a module or a class is defined does not. Every thread counts, and every process
-that was forked off, by a count of its own; where one of those halts, the whole group of processes is killed. From Python 3.12 on it watches by `sys.monitoring`, before by `sys.settrace`.
+that was forked off, by a count of its own; where one of those halts, the whole group of processes is killed. From Python 3.12
+on it watches by `sys.monitoring`, before by `sys.settrace`.
 Standard library only; Python 3.8 and later.
 """
 

@@ -5,6 +5,8 @@
 The job is a file `job.json` in the working directory; HOW says what is bad.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import signal
@@ -14,12 +16,12 @@ import urllib.request
 from pathlib import Path
 
 
-def post(name, url):
+def post(name: str, url: str) -> None:
     body = json.dumps({"job": name}).encode()
     urllib.request.urlopen(urllib.request.Request(url, body, {"Idempotency-Key": name}, method="POST"), timeout=10).close()
 
 
-def enqueue(name, url, how):
+def enqueue(name: str, url: str, how: str) -> None:
     if how == "enqueue-fails":
         sys.exit("enqueue: no such queue")
     if how == "enqueue-hangs":
@@ -31,7 +33,7 @@ def enqueue(name, url, how):
     Path(f"{name}.json").write_text(json.dumps([name, url]))
 
 
-def forked(left):
+def forked(left: str) -> bool:
     """Whether this is the child that goes on when its parent has ended; `left` says how far it goes away."""
     if os.fork():
         return False
@@ -40,7 +42,7 @@ def forked(left):
     return True
 
 
-def deliver(how):
+def deliver(how: str) -> None:
     for path in sorted(Path().glob("*.json")):
         name, url = json.loads(path.read_text())
         for _ in range(2 if how == "twice" else 1):
@@ -48,7 +50,7 @@ def deliver(how):
         path.unlink()
 
 
-def work(how):
+def work(how: str) -> None:
     if how in ("stays", "daemon") and forked(how):
         time.sleep(3600)
     if how == "forks-away" and not forked("daemon"):
