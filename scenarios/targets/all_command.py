@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 from outbox.errors import BadInput, say
@@ -30,11 +31,13 @@ STOP_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to be checked: targets below `folder`, each with the first of `pythons` that has its packages."""
+    """What is to be checked: targets below `folder` with a name like one of `only`, each with the first of `pythons` that has
+    its packages."""
 
     out: Path
     chosen: str
     folder: Path
+    only: tuple[str, ...]
     pythons: tuple[str, ...]
     budget: int | None
 
@@ -49,6 +52,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         help="without servers, with servers, or every target (default: fast)",
     )
     parser.add_argument("--targets", type=Path, default=TARGETS, metavar="DIR", help="a folder with a folder for each target")
+    parser.add_argument("--only", nargs="+", default=["*"], metavar="GLOB", help="targets by name")
     parser.add_argument(
         "--python",
         nargs="+",
@@ -62,7 +66,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Check every shipped target, and put them all into one table."""
     pythons = tuple(command.interpreter(each) for each in arguments.python)
-    asked = Asked(arguments.out, arguments.set, arguments.targets, pythons, arguments.budget)
+    asked = Asked(arguments.out, arguments.set, arguments.targets, tuple(arguments.only), pythons, arguments.budget)
     targets = list(_targets(asked))
     fresh_directory(asked.out, CHECKS)
     entries, codes = [], []
@@ -84,6 +88,8 @@ def _targets(asked: Asked) -> Iterator[tuple[Target, str]]:
     if not files:
         raise BadInput(f"{asked.folder}: it has no folder with a target.toml")
     for file in files:
+        if not any(fnmatch(file.parent.name, each) for each in asked.only):
+            continue
         target = read(file)
         if asked.chosen != EVERY and (asked.chosen == SLOW) != bool(target.contents.services):
             continue

@@ -2,18 +2,25 @@
 
 Facts only. What a package documents stands beside what was found, with its source; a window in which a job is lost is no
 defect of a package that promises nothing of the kind, and the page says so. What was not checked is told with the reason.
+
+    python -m scenarios.targets.record DIR … > docs/track-record.md
+
+makes the page of all checks below these folders: for targets that need different environments, checked one after the other.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scenarios.targets import verdicts
+from scenarios.engine.evidence import MANIFEST
+from scenarios.engine.study import ROOT
+from scenarios.targets import file, handed, presence, verdicts
 from scenarios.targets.handed import Handed
 from scenarios.targets.model import Target
-from scenarios.targets.results import WORKER
+from scenarios.targets.results import RECEIVER, TARGET, WORKER
 from scenarios.targets.table import cell
 
 MOST_WINDOWS = 4
@@ -24,10 +31,9 @@ registry, at a pinned version. [How a check works](check.md) says what each word
 
 Read it fairly. What a package documents stands beside what was found. A duplicate at a receiver without keys is what
 at-least-once means; a job that is lost where nothing was promised is no defect. A few lines of ours use each package, and other
-ways to use it may come to something else. Where a target file declares nothing, a worker is held to at-least-once with keys that
-stay the same, and a receiver to what the study shows to be needed: FAIL says that it does not hold, not that somebody promised
-it.
-The commands make each row again.
+ways to use it may come to something else. Workers were killed before executed lines (those in another language than Python at
+system calls) and are held to nothing but what their target file declares. Receivers were asked what the study shows to be
+needed and what the IETF's draft recommends; few of them promise all of it. The commands make each row again.
 """
 WORKERS = ("Worker", "What its package documents", "Declared here", "Holds", "Cases", "Found", "Longest recovery")
 RECEIVERS = (
@@ -56,7 +62,7 @@ def render(entries: Sequence[Entry]) -> str:
     parts = [INTRODUCTION, *_measured(entries)]
     for title, kind, columns, row in (
         ("Workers", WORKER, WORKERS, _worker),
-        ("Receivers", "receiver", RECEIVERS, _receiver),
+        ("Receivers", RECEIVER, RECEIVERS, _receiver),
     ):
         checked = [entry for entry in entries if entry.kind == kind and entry.check is not None]
         if checked:
@@ -102,12 +108,19 @@ def _worker(entry: Entry) -> Sequence[str]:
     return (
         _name(entry),
         _documents(entry),
-        f"{summary['claims'] or 'nothing'}: {summary['verdict']}",
+        _declared(summary),
         ", ".join(summary["holds"]) or "none",
         str(summary["cases"]),
         "; ".join(_found(summary)) or "every job came after every death",
         f"{max(well):.1f} s" if well else "",
     )
+
+
+def _declared(summary: Mapping[str, Any]) -> str:
+    if summary["claims"] is None:
+        return "nothing"
+    words = {verdicts.PASS: "it holds", verdicts.FAIL: "it does not hold"}
+    return f"{summary['claims']}: {words.get(summary['verdict'], 'nobody can tell')}"
 
 
 def _found(summary: Mapping[str, Any]) -> Iterator[str]:
@@ -134,7 +147,7 @@ def _receiver(entry: Entry) -> Sequence[str]:
     return (
         _name(entry),
         _documents(entry),
-        f"{summary['verdict']}: {counts}",
+        counts,
         _unmet(grave),
         _unmet(light),
     )
@@ -154,6 +167,45 @@ def _skipped(entry: Entry) -> Sequence[str]:
     return (f"`{entry.target.name}`", f"{package.name} {package.version}" if package is not None else "", entry.reason)
 
 
+def collected(folders: Iterable[Path], shipped: Path) -> list[Entry]:
+    """The checks below these folders, by name, and the shipped targets that are not among them. Raises BadInput."""
+    found = {}
+    for manifest in sorted(path for folder in folders for path in folder.rglob(MANIFEST)):
+        check = handed.read(manifest.parent)
+        found[check.summary["target"], check.summary["kind"]] = _of_check(check, shipped)
+    for path in sorted(shipped.glob("*/target.toml")):
+        target = file.read(path)
+        kind = WORKER if target.contents.worker is not None else RECEIVER
+        if (target.name, kind) not in found:
+            missing = presence.look(target, sys.executable).missing
+            servers = " and ".join(target.contents.services)
+            reason = missing or (f"it needs {servers}: check all --set slow" if servers else "it was left out")
+            found[target.name, kind] = Entry(target, kind, "", reason=reason)
+    return [entry for _, entry in sorted(found.items())]
+
+
+def _of_check(check: Handed, shipped: Path) -> Entry:
+    name, kind, options = check.summary["target"], check.summary["kind"], check.plan["options"]
+    usual = {"mode": "lines", "depth": 1}
+    more = "".join(
+        f"--{each} {options[each]} " for each in ("mode", "depth", "budget") if options.get(each) not in (None, usual.get(each))
+    )
+    place = shipped.relative_to(ROOT) if shipped.is_relative_to(ROOT) else shipped
+    command = f"python run.py check {kind} {place / name / TARGET} {more}--out DIR"
+    return Entry(file.read(check.folder / TARGET), kind, command, check)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Process entry."""
+    arguments = sys.argv[1:] if argv is None else argv
+    sys.stdout.write(render(collected(map(Path, arguments), ROOT / "examples" / "targets")))
+    return 0
+
+
 def write(entries: Sequence[Entry], path: Path) -> None:
     """Write the page. Raises OSError."""
     path.write_text(render(entries), encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

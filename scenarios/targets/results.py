@@ -202,6 +202,11 @@ def interrupted(out: Path, by: str | None) -> Interrupted:
     )
 
 
+def number(count: int, noun: str) -> str:
+    """A number and what it is of."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def told(summary: Mapping[str, Any], out: Path) -> list[str]:
     """What is printed at the end: each finding, what was claimed and holds, and the verdict."""
     lines = [*findings(summary)]
@@ -210,9 +215,8 @@ def told(summary: Mapping[str, Any], out: Path) -> list[str]:
         lines.append(f"{claims}; holds: {', '.join(summary['holds']) or 'none'}")
     counts = ", ".join(f"{count} {verdict}" for verdict, count in summary["by_verdict"].items() if count)
     rate = f", {summary['cases_per_second']:.1f} cases a second" if summary["kind"] == WORKER else ""
-    lines.append(
-        f"{summary['verdict']} {out}: {summary['cases']} cases ({counts or 'none'}); {summary['wall_seconds']:.1f} s{rate}"
-    )
+    cases = f"{number(summary['cases'], 'case')} ({counts or 'none'})"
+    lines.append(f"{summary['verdict']} {out}: {cases}; {summary['wall_seconds']:.1f} s{rate}")
     return [*lines, f"Now let the audit judge: python audit/audit.py {out}"]
 
 

@@ -76,7 +76,7 @@ def test_every_word_in_backquotes_is_known(page: Path, archive: Path) -> None:
     """A word with an underscore is a scenario or stands in the contract of the evidence or in the code; a path exists."""
     files = [path.relative_to(archive).as_posix() for path in archive.rglob("*")]
     contract = text_of(EVIDENCE_README) + "".join(
-        text_of(path) for path in [*ROOT.glob("*/*.py"), *ROOT.glob("*/dispatch/*.py")]
+        text_of(path) for path in [*ROOT.glob("*/*.py"), *ROOT.glob("*/dispatch/*.py"), *ROOT.glob("*/targets/*.py")]
     )
     for word in code_words(text_of(page)):
         if re.fullmatch(r"[a-z]+(_[a-z0-9]+)+", word):

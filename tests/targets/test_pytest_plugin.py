@@ -59,7 +59,7 @@ def test_a_worker_that_loses_jobs_fails_with_its_windows_and_one_that_does_not_p
             halt23_check.worker("deletes-first.toml")
 
         def test_well(halt23_check):
-            assert halt23_check.worker("good.toml", budget=10)["by_verdict"]["recovered"] == 10
+            assert halt23_check.worker("good.toml", budget=10)["cases"] == 10
         """
     )
     result = run(others)

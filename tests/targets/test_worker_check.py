@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
-from audit import audit
+from audit import cli as audit
 from scenarios.explore import strace
 from tests.support import ROOT
 
@@ -51,7 +54,7 @@ def test_each_mistake_has_its_verdict(tmp_path: Path, name: str, code: int, verd
     found = verdicts(tmp_path / "out")
     assert set(found) == {verdict, "recovered"}
     assert function in {line["fault"]["function"] for line in lines(tmp_path / "out") if line["verdict"] == verdict}
-    assert audit.main([str(tmp_path / "out")]) == code
+    assert audit.main([str(tmp_path / "out")], str(ROOT)) == code
 
 
 def test_executed_or_forked_it_is_the_same(tmp_path: Path) -> None:
@@ -67,7 +70,7 @@ def test_every_system_call_is_struck_and_every_one_comes(tmp_path: Path) -> None
     assert code == 0, said
     assert {line["ended"]["signal"] for line in lines(tmp_path / "out")} == {"SIGKILL"}
     assert verdicts(tmp_path / "out")["duplicate-unkeyed"] > 0
-    assert audit.main([str(tmp_path / "out")]) == 0
+    assert audit.main([str(tmp_path / "out")], str(ROOT)) == 0
 
 
 def test_a_receiver_that_dies_refuses_or_hangs_up_costs_no_job(tmp_path: Path) -> None:
@@ -87,7 +90,7 @@ def test_the_recovery_is_killed_too(tmp_path: Path) -> None:
     deep = [line for line in lines(tmp_path / "out") if line["then"] is not None]
     assert len(deep) == 40
     assert all(line["fired"] for line in deep)
-    assert audit.main([str(tmp_path / "out")]) == 0
+    assert audit.main([str(tmp_path / "out")], str(ROOT)) == 0
 
 
 def test_one_case_is_played_again_by_its_name(tmp_path: Path) -> None:
@@ -102,7 +105,15 @@ def test_a_line_that_is_never_reached_is_unknown(tmp_path: Path) -> None:
     assert (code, verdicts(tmp_path / "out")) == (3, Counter(unknown=1)), said
 
 
-def test_nothing_is_left_behind(tmp_path: Path) -> None:
-    before = set(os.listdir("/dev/shm"))
-    assert check("no-lease", tmp_path / "out", "--budget", "30")[0] in (0, 1)
-    assert {each for each in set(os.listdir("/dev/shm")) - before if each.startswith("halt23-")} == set()
+def test_nothing_is_left_behind_by_who_is_interrupted(tmp_path: Path) -> None:
+    command = [sys.executable, "run.py", "check", "worker", str(WORKERS / "no-lease.toml"), "--out", str(tmp_path / "out")]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as running:
+        while not (tmp_path / "out" / "results.jsonl").exists() or not lines(tmp_path / "out"):
+            assert running.poll() is None
+            time.sleep(0.05)
+        running.send_signal(signal.SIGTERM)
+        said = running.stderr.read() if running.stderr is not None else ""
+        assert running.wait(60) == 3
+    assert "stopped by SIGTERM" in said
+    assert not [each for each in os.listdir("/dev/shm") if each.startswith(f"halt23-{running.pid}-")]
+    assert not [each.pid for each in psutil.process_iter(["cmdline"]) if "no-lease" in (each.info["cmdline"] or [])]

@@ -78,8 +78,8 @@ def test_a_check_that_found_something_fails_with_its_windows_and_evidence_that_a
     assert report.verdict == "FAIL"
     assert report.checked.startswith("the evidence agrees with itself; worker toy-worker: 6 cases (1 lost, 1 stuck")
     assert [str(each) for each in report.findings] == [
-        "lost: worker.py:14: 1 cases, such as work:worker.py:14#1",
-        "stuck: worker.py:11: 1 cases, such as work:worker.py:11#1",
+        "lost: worker.py:14: 1 case, such as work:worker.py:14#1",
+        "stuck: worker.py:11: 1 case, such as work:worker.py:11#1",
     ]
 
 
