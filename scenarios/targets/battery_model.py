@@ -20,13 +20,12 @@ Need = Callable[[Receiver], str | None]
 
 @dataclass(slots=True)
 class Bench:
-    """The place where probes work. `usual_first` and `usual_again` are what an operation and its repetition were answered
+    """The place where probes work. `usual_again` is what the repetition of an operation was answered
     when nothing went wrong. `lanes` bounds how many receivers of probes of their own run at once; `part` is the one fault of an
     expectation that is asked for; `places` are the calls of the handling, once they were recorded."""
 
     site: Site
     shared: Stand
-    usual_first: Exchange
     usual_again: Exchange
     place: Path
     lanes: asyncio.Semaphore
@@ -37,7 +36,7 @@ class Bench:
 
     async def trial(self, label: str, stand: Stand | None = None) -> Trial:
         """A new trial on the shared stand or another."""
-        return await Trial(stand or self.shared, label).begin()
+        return await Trial(stand or self.shared, label, self.usual_again).begin()
 
     @asynccontextmanager
     async def fresh(self, label: str) -> AsyncIterator[Stand]:
@@ -45,8 +44,15 @@ class Bench:
         directory = self.place / f"{label}-{next(self._numbers)}"
         async with Stand(self.site, directory) as stand:
             yield stand
-        if not stand.keep:
+        if stand.keep:
+            stand.write_output(output_of(directory))
+        else:
             remove(directory)
+
+
+def output_of(directory: Path) -> Path:
+    """Where the output of a receiver is kept that worked in `directory`."""
+    return directory.with_name(f"{directory.name}.output")
 
 
 Probe = Callable[[Bench], Awaitable[Sequence[Seen]]]

@@ -1,6 +1,7 @@
 """Probes that need strace: a death at each call of the handling, and requests that come while another is really under way."""
 
 import asyncio
+import re
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
@@ -10,7 +11,8 @@ from typing import Any
 
 from scenarios.targets.battery_model import Bench
 from scenarios.targets.probes_answers import CROWD, crowd, judge_crowd
-from scenarios.targets.probes_deaths import kept, started_again
+from scenarios.targets.probes_deaths import kept, started_again, uncounted
+from scenarios.targets.receiver_effects import Uncounted
 from scenarios.targets.receiver_http import Exchange, Request, Sending
 from scenarios.targets.receiver_stand import Stand
 from scenarios.targets.receiver_strace import AFTER_SECONDS, NAMES, Place, Tracing, places, traced
@@ -18,6 +20,7 @@ from scenarios.targets.receiver_trial import (
     DUPLICATED,
     MET,
     SKIPPED,
+    STUCK,
     STYLE,
     UNCLEAR,
     VIOLATED,
@@ -29,6 +32,7 @@ from scenarios.targets.receiver_trial import (
 
 LANES = 3
 MOST_PLACES = 80
+MOST_DOWN = 3
 DEATH_SECONDS = 1.0
 # How long the handling of one request is made to take, and how soon the other comes.
 SLOWED_SECONDS, MEANWHILE_SECONDS = 0.5, 0.15
@@ -47,7 +51,7 @@ async def recorded(bench: Bench) -> list[Place]:
                     await asyncio.sleep(AFTER_SECONDS)
                     text = tracing.text()
                 stand.check()
-                bench.places = places(text, stand.directory)
+                bench.places = places(text, stand.directory, stand.address.port)
     return bench.places
 
 
@@ -88,6 +92,7 @@ class _Strikes:
         self._chosen = chosen
         self._waiting = deque(chosen)
         self._seen: dict[str, Seen] = {}
+        self._down = 0
 
     async def run(self) -> list[Seen]:
         async with asyncio.TaskGroup() as group:
@@ -109,40 +114,55 @@ class _Strikes:
     async def _strike_on(self, stand: Stand) -> _Open | None:
         while self._waiting:
             place = self._waiting.popleft()
+            if self._down >= MOST_DOWN:
+                text = f"not tried: {self._down} times it had not started again, and each time is waited for"
+                self._seen[str(place)] = Seen(SKIPPED, text, None, fault=_fault(place))
+                continue
             outcome = await self._strike(stand, place)
             if isinstance(outcome, _Open):
                 return outcome
             self._seen[str(place)] = kept(stand, outcome)
-            if outcome.verdict == VIOLATED:
+            if outcome.verdict in (VIOLATED, UNCLEAR):
                 return None
         return None
 
     async def _watch(self, left: _Open, stack: AsyncExitStack) -> None:
         async with stack:
-            last = await left.trial.persist(left.request)
-            seen = await after_fault(left.trial, last, self._bench.usual_again, _fault(left.place))
+            try:
+                last = await left.trial.persist(left.request)
+                seen = await after_fault(left.trial, last, _fault(left.place))
+            except Uncounted as error:
+                seen = uncounted(left.trial, _fault(left.place), error)
             self._seen[str(left.place)] = kept(left.stand, seen)
 
     async def _strike(self, stand: Stand, place: Place) -> Seen | _Open:
-        label = f"killed-at-{place.name}-{place.number}"
+        label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"killed-at-{place}")
         trial = await self._bench.trial(label, stand)
         request = trial.request(trial.operation())
         inject = f"{place.name}:error=EIO:signal=KILL:when={place.number}"
-        async with traced(stand, label, names=(place.name,), inject=inject) as tracing:
+        what = place.what if place.alone else None
+        async with traced(stand, label, names=(place.name,), inject=inject, what=what) as tracing:
             await trial.send(request)
             answered = trial.exchanges[-1].status is not None
             struck = await _struck(tracing, stand, AFTER_SECONDS if answered else DEATH_SECONDS)
         if not struck:
             return trial.seen(SKIPPED, f"{place.told} was not come to this time", None, _fault(place))
         await stand.kill()
+        try:
+            return await self._again(trial, place, request)
+        except Uncounted as error:
+            return uncounted(trial, _fault(place), error)
+
+    async def _again(self, trial: Trial, place: Place, request: Request) -> Seen | _Open:
+        """Start it again after its death, and send the request once more."""
         wrong = await started_again(trial, _fault(place))
         if wrong is not None:
+            self._down += wrong.severity == STUCK
             return wrong
-        last = await trial.send(request)
-        usual = self._bench.usual_again
-        if last.success or (last.status == usual.status and await trial.applied(0) == 1):
-            return await after_fault(trial, last, usual, _fault(place))
-        return _Open(place, stand, trial, request)
+        last = await trial.persist(request, 0.0)
+        if last.success or (trial.is_usual(last) and trial.after > trial.before):
+            return await after_fault(trial, last, _fault(place))
+        return _Open(place, trial.stand, trial, request)
 
 
 async def _struck(tracing: Tracing, stand: Stand, seconds: float) -> bool:
@@ -232,6 +252,6 @@ async def hang_up_while_handled(bench: Bench) -> Sequence[Seen]:
             trial.note(sending.hang_up())
             await asyncio.sleep(SLOWED_SECONDS)
         last = await trial.persist(request)
-        seen = kept(stand, await after_fault(trial, last, bench.usual_again, None))
+        seen = kept(stand, await after_fault(trial, last, None))
         stand.check()
     return [seen]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from scenarios.targets.battery_model import Bench
+from scenarios.targets.receiver_effects import Uncounted
 from scenarios.targets.receiver_http import Exchange, Request, Sending
 from scenarios.targets.receiver_process import Unusable
 from scenarios.targets.receiver_stand import Stand
@@ -44,8 +45,7 @@ async def _after_success(bench: Bench, label: str, stop: Callable[[Stand], Await
         first = await trial.send(request)
         if not first.success:
             return [trial.seen(UNCLEAR, f"the first request was answered {first.told()}")]
-        await trial.applied(1)
-        stand.check()
+        # At once: who answers before it has recorded everything is not given the time to.
         await stop(stand)
         seen = await restarted(bench, trial, request, None, done=1)
         return [kept(stand, seen)]
@@ -54,19 +54,26 @@ async def _after_success(bench: Bench, label: str, stop: Callable[[Stand], Await
 async def restarted(bench: Bench, trial: Trial, request: Request, fault: Mapping[str, Any] | None, *, done: int = 0) -> Seen:
     """Start the receiver again, in the same folder, and send the request again until it is answered for good. `done`
     effects of this trial had been answered with success."""
-    wrong = await started_again(trial, fault, done)
-    if wrong is not None:
-        return wrong
-    last = await trial.persist(request)
-    seen = await after_fault(trial, last, bench.usual_again, fault)
+    try:
+        wrong = await started_again(trial, fault, done)
+        if wrong is not None:
+            return wrong
+        seen = await after_fault(trial, await trial.persist(request), fault)
+    except Uncounted as error:
+        return uncounted(trial, fault, error)
     trial.stand.check()
     return seen
+
+
+def uncounted(trial: Trial, fault: Mapping[str, Any] | None, error: Uncounted) -> Seen:
+    """What is said where the effects could be counted before a death, and not after it: nobody knows what happened."""
+    return trial.seen(UNCLEAR, f"after its death the effects cannot be counted: {error}", None, fault)
 
 
 async def started_again(trial: Trial, fault: Mapping[str, Any] | None, done: int = 0) -> Seen | None:
     """Start the receiver again, in the same folder. What is wrong then already: it does not come up, or forgot effects."""
     try:
-        await trial.stand.restart()
+        await trial.stand.start()
     except Unusable as error:
         return trial.seen(VIOLATED, f"after its death it does not start again: {error}", STUCK, fault)
     gone = done - await trial.applied(done)

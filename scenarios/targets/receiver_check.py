@@ -103,8 +103,8 @@ class _Check:
         waiting = [each for each in chosen if each.name not in self._found]
         async with AsyncExitStack() as stack:
             stand = await stack.enter_async_context(Stand(self._site, self._directory()))
-            first, again = await usual(stand)
-            bench = Bench(self._site, stand, first, again, self._place, asyncio.Semaphore(os.cpu_count() or 1), self._part)
+            _first, again = await usual(stand)
+            bench = Bench(self._site, stand, again, self._place, asyncio.Semaphore(os.cpu_count() or 1), self._part)
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._one_after_another([each for each in waiting if not each.own], bench, stack))
                 for each in waiting:

@@ -14,14 +14,15 @@ from scenarios.engine.interrupts import stoppable
 from scenarios.engine.study import ROOT
 from scenarios.engine.supervisor import Supervisor
 from scenarios.targets import presence, receiver_check, results, verdicts
-from scenarios.targets.battery_model import Expectation
+from scenarios.targets.battery_model import Expectation, output_of
 from scenarios.targets.file import read
 from scenarios.targets.model import Target
-from scenarios.targets.receiver_stand import Site
+from scenarios.targets.receiver_stand import Site, folder_bytes
 from scenarios.targets.receiver_trial import MET, SKIPPED, UNCLEAR, VIOLATED, Seen
 from scenarios.targets.services import Services
 
 STANDS = "stands"
+MOST_KEPT_BYTES = 8 * 1024 * 1024
 CROWD_MODULE = "scenarios.targets.receiver_crowd"
 
 
@@ -76,11 +77,25 @@ async def _played(asked: Asked, target: Target, made: results.Check, stream: Tex
                 for case in await receiver_check.play(site, place, asked.only, told):
                     made.add(case.case)
                     if case.files is not None:
-                        shutil.copytree(case.files, made.folder(case.case.name), symlinks=True, dirs_exist_ok=True)
+                        _keep(case.files, made.folder(case.case.name))
         except asyncio.CancelledError:
             raise results.interrupted(asked.out, stopped_by()) from None
         finally:
             shutil.rmtree(place, ignore_errors=True)
+
+
+def _keep(directory: Path, folder: Path) -> None:
+    """Keep what the processes of a receiver wrote, and its own folder where that is small."""
+    shutil.copytree(output_of(directory), folder / "output")
+    if folder_bytes(directory) <= MOST_KEPT_BYTES:
+        shutil.copytree(directory, folder / "state", symlinks=True, ignore_dangling_symlinks=True, ignore=_special)
+
+
+def _special(directory: str, names: list[str]) -> list[str]:
+    """Sockets and pipes, which cannot be copied."""
+    return [
+        name for name in names if not (path := Path(directory, name)).is_symlink() and not (path.is_file() or path.is_dir())
+    ]
 
 
 def told_of(out: Path) -> Iterator[str]:

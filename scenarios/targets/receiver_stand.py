@@ -60,6 +60,7 @@ class Stand:
         self.keep = False
         self._was_ready = False
         self.child: Child | None = None
+        self._children: list[Child] = []
         self._holder: socket.socket | None = None
         directory.mkdir(parents=True)
         url = site.receiver.url
@@ -88,10 +89,10 @@ class Stand:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        if self._holder is not None:
-            self._holder.close()
         if self.child is not None and self.child.running:
             await end(self.site.supervisor, self.child)
+        if self._holder is not None:
+            self._holder.close()
 
     @property
     def alive(self) -> bool:
@@ -105,8 +106,9 @@ class Stand:
             return ""
         return f"{self.child.stdout.text()}\n{self.child.stderr.text()}".strip()[-500:]
 
-    async def start(self) -> float:
-        """Start it and wait until it serves; returns the seconds. Raises Unusable."""
+    async def start(self) -> None:
+        """Start it, for the first time or again in the same folder and at the same port, and wait until it serves. Raises
+        Unusable."""
         began = time.monotonic()
         command = self.site.receiver.command
         if command is not None:
@@ -114,10 +116,10 @@ class Stand:
             if self.site.receiver.policy.clock is not None:
                 environment[self.site.receiver.policy.clock] = str(self.set_clock(None))
             self.child = await self.site.supervisor.start(launch(fill_all(command, self.values), self.directory, environment))
+            self._children.append(self.child)
         self._was_ready = False
         await self._until_ready(began + self.site.receiver.ready_seconds)
         self._was_ready = True
-        return time.monotonic() - began
 
     def set_clock(self, seconds: float | None) -> Path:
         """Move the target's clock; None keeps what it shows, and 0 where it shows nothing yet."""
@@ -143,10 +145,6 @@ class Stand:
         assert self.child is not None
         return await end(self.site.supervisor, self.child)
 
-    async def restart(self) -> float:
-        """Start it again after it ended: same folder, same port. Raises Unusable."""
-        return await self.start()
-
     async def settled(self) -> None:
         """The same as `check`, after a connection broke: the end of a process is told a moment later."""
         if self.child is not None:
@@ -158,9 +156,17 @@ class Stand:
         """Raise Unusable where the process ended by itself, or where it has filled its folder."""
         if not self.alive:
             raise Unusable(self._why_ended())
-        size = sum(entry.stat(follow_symlinks=False).st_size for entry in _files(self.directory))
+        size = folder_bytes(self.directory)
         if size > MAX_FOLDER_BYTES:
             raise Unusable(f"the receiver fills the disk: {size} bytes in its folder; the bound is {MAX_FOLDER_BYTES}")
+
+    def write_output(self, directory: Path) -> None:
+        """Write what each of its processes wrote, and how it ended."""
+        directory.mkdir()
+        for number, child in enumerate(self._children, 1):
+            ended = "" if child.running else f"ended with {child.ended.result()}\n"
+            text = f"standard output:\n{child.stdout.text()}\nstandard error:\n{child.stderr.text()}\n{ended}"
+            (directory / f"process-{number}.txt").write_text(text, "utf-8")
 
     def processes(self) -> list[int]:
         """The process and its descendants, as they are now."""
@@ -239,6 +245,11 @@ def _files(directory: Path) -> Iterator[os.DirEntry[str]]:
                     yield from _files(Path(entry.path))
                 else:
                     yield entry
+
+
+def folder_bytes(directory: Path) -> int:
+    """How much is in a folder."""
+    return sum(entry.stat(follow_symlinks=False).st_size for entry in _files(directory))
 
 
 def remove(directory: Path) -> None:

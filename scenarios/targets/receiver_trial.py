@@ -54,10 +54,12 @@ class Operation:
 
 @dataclass(slots=True)
 class Trial:
-    """One trial on `stand`. Begin it, send, and close it with `seen`."""
+    """One trial on `stand`. Begin it, send, and close it with `seen`. `usual` is what a repetition is answered here when
+    nothing went wrong."""
 
     stand: Stand
     label: str
+    usual: Exchange | None = None
     exchanges: list[Exchange] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     before: int = 0
@@ -112,11 +114,23 @@ class Trial:
             final = happened.success or (happened.refused and not happened.come_again)
             # Who was let wait for long has tried seldom: the next attempt may be the one that succeeds.
             patient = happened.seconds < LONG_SECONDS or late
-            if final or (patient and time.monotonic() + pause > deadline):
+            if final or await self._done(happened) or (patient and time.monotonic() + pause > deadline):
                 return happened
             late = time.monotonic() > deadline
             await asyncio.sleep(pause)
             pause = min(pause * 2, 0.5)
+
+    async def _done(self, happened: Exchange) -> bool:
+        """Whether it is refused as every repetition is here, and there is an effect."""
+        if not self.is_usual(happened):
+            return False
+        self.after = await self.stand.counter.count()
+        return self.after > self.before
+
+    def is_usual(self, happened: Exchange) -> bool:
+        """Whether this refusal is what every repetition is answered here."""
+        usual = self.usual
+        return usual is not None and not usual.success and usual.status is not None and happened.status == usual.status
 
     def seen(self, verdict: str, text: str, severity: str | None = None, fault: Mapping[str, Any] | None = None) -> Seen:
         """Close it."""
@@ -187,17 +201,15 @@ def told_effects(number: int) -> str:
     return "1 effect" if number == 1 else f"{number} effects"
 
 
-async def after_fault(
-    trial: Trial, last: Exchange, usual: Exchange, fault: Mapping[str, Any] | None, watched: float = WATCH_SECONDS
-) -> Seen:
+async def after_fault(trial: Trial, last: Exchange, fault: Mapping[str, Any] | None, watched: float = WATCH_SECONDS) -> Seen:
     """What a retry after a fault must have found: one effect, and an answer that says so.
 
-    `last` is what the patient sender was told last, `usual` what this receiver answers to a repetition when nothing went wrong:
-    one that tells every repetition "409, done already" is not stuck where it says so after a fault.
+    `last` is what the patient sender was told last. A receiver that tells every repetition "409, done already", also when
+    nothing went wrong, is not stuck where it says so after a fault.
     """
     applied = await trial.applied(1, LINGER_SECONDS)
     canary = await _canary(trial)
-    answered = last.success or (not usual.success and last.status == usual.status and usual.status is not None)
+    answered = last.success or trial.is_usual(last)
     if applied > 1:
         return trial.seen(VIOLATED, f"{told_effects(applied)}; the retry was answered {last.told()}", DUPLICATED, fault)
     if answered and applied == 0:
@@ -219,6 +231,6 @@ async def _canary(trial: Trial) -> tuple[bool, str]:
     fresh = Trial(trial.stand, f"{trial.label}-canary")
     await fresh.begin()
     happened = trial.note(await fresh.persist(fresh.request(fresh.operation()), WATCH_SECONDS / 2))
-    if happened.success and await fresh.applied(1) == 1:
+    if happened.success and await fresh.applied(1) >= 1:
         return True, "a new operation passes meanwhile"
     return False, f"a new operation does not pass either ({happened.told()})"

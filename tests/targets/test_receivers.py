@@ -1,15 +1,19 @@
 """The battery finds in our own counterexamples what each of them shows, and nothing grave in the keyed receiver."""
 
+import asyncio
 import re
+import signal
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from outbox.errors import BadInput
+from tests.support import ROOT, ProcessBox
 from tests.targets.receivers import checked, own, program, target
 
 KEYED_POLICY = 'other_body = "409"\nin_flight = "wait"\nkey_max_length = 255'
-GRAVE = {"lost", "duplicated", "stuck"}
 
 
 @pytest.mark.campaign
@@ -19,7 +23,7 @@ def test_the_keyed_receiver_meets_all_that_is_grave(tmp_path: Path) -> None:
     assert found.code == 0
     assert {name for name, line in found.results.items() if line["verdict"] == "violated"} == {"members-reordered"}
     struck = [line["fault"]["where"] for name, line in found.results.items() if name.startswith("killed-at-call:")]
-    assert {"write receiver/effects.jsonl", "fsync receiver/effects.jsonl", "sendto a connection"} <= set(struck)
+    assert {"write receiver/effects.jsonl", "fsync receiver/effects.jsonl", "sendto to the client"} <= set(struck)
 
 
 @pytest.mark.campaign
@@ -119,3 +123,52 @@ def test_a_receiver_without_keys_fails(tmp_path: Path, capsys: pytest.CaptureFix
     assert found.code == 1
     assert found.results["replay"]["effects"] == {"before": 2, "after": 4}
     assert "DUPLICATED replay (study)" in capsys.readouterr().out
+
+
+@pytest.mark.campaign
+def test_one_place_can_be_struck_again(tmp_path: Path) -> None:
+    found = checked(target(tmp_path, own("effect-then-key")), "killed-at-call:write#3")
+
+    assert found.code == 1
+    assert list(found.results) == ["killed-at-call:write#3"]
+    assert found.results["killed-at-call:write#3"]["fault"]["where"] == "write receiver/keys.jsonl"
+    folder = tmp_path / "out-killed-at-call_write#3" / "cases" / "killed-at-call_write_3"
+    assert "signal SIGKILL" in (folder / "output" / "process-1.txt").read_text()
+    assert (folder / "state" / "receiver" / "effects.jsonl").exists()
+
+
+@pytest.mark.campaign
+def test_a_receiver_that_runs_already_is_left_running(tmp_path: Path) -> None:
+    with ProcessBox() as box:
+        running = box.start("receivers", ["unkeyed", "--dir", str(tmp_path / "receiver")])
+        file = target(tmp_path, [])
+        file.write_text(file.read_text().replace("command = []", f'url = "{running.url}"'))
+        found = checked(file)
+        assert running.running
+
+    assert found.code == 1
+    assert found.severities("replay") == {"duplicated"}
+    assert {line["seen"].partition(" (url)")[0] for name, line in found.results.items() if "killed" in name} == {
+        "the receiver runs already"
+    }
+
+
+@pytest.mark.campaign
+async def test_a_stop_leaves_nothing_alive_and_no_manifest(tmp_path: Path) -> None:
+    file = target(tmp_path, own("keyed"))
+    out = tmp_path / "out"
+    command = [sys.executable, str(ROOT / "run.py"), "check", "receiver", str(file), "--out", str(out)]
+    process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE)
+    assert process.stderr is not None
+    while b"killed-after-success" not in await process.stderr.readline():
+        pass
+    started = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGINT)
+    _stdout, stderr = await process.communicate()
+
+    assert process.returncode == 3
+    assert b"incomplete check" in stderr
+    assert not psutil.wait_procs(started, timeout=5)[1]
+    assert len(started) > 1
+    assert not (out / "manifest.json").exists()
+    assert not (out / "stands").exists()
