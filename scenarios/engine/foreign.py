@@ -91,7 +91,7 @@ def _stage(argv: Sequence[str], ours: Sequence[str]) -> ModuleType:
     sys.modules["__main__"] = main
     if own:
         _site()
-    first = os.getcwd() if argv[1] == "-m" else os.path.dirname(os.path.realpath(argv[1]))  # noqa: PTH109, PTH120
+    first = str(Path.cwd() if argv[1] == "-m" else Path(argv[1]).resolve().parent)
     sys.path.insert(0, first)
     return main
 
@@ -115,10 +115,11 @@ def _execute(argv: Sequence[str], main: ModuleType) -> None:
         runpy._run_module_as_main(argv[2], alter_argv=True)  # type: ignore[attr-defined]
         return
     path = argv[1]
+    whole = _joined(str(Path.cwd()), path)
     try:
-        code = _compiled(_joined(os.getcwd(), path))  # noqa: PTH109
+        code = _compiled(whole)
     except OSError as error:
-        print(f"{sys.executable}: can't open file {_joined(os.getcwd(), path)!r}: [Errno {error.errno}] {error.strerror}", file=sys.stderr)  # noqa: PTH109
+        print(f"{sys.executable}: can't open file {whole!r}: [Errno {error.errno}] {error.strerror}", file=sys.stderr)
         raise SystemExit(2) from None
     names = main.__dict__
     names.update(__file__=path, __cached__=None, __annotations__={})

@@ -2,8 +2,8 @@
 
 It is run three times. First with every command executed: here a target that cannot be judged is refused, in words that say what
 to mend; here is told which modules it imports. Then twice as the cases will run it, with the lines listed: what both runs came
-to can be struck. Whatever makes those runs end otherwise than the first means that a fork is not the same program to this target,
-and its commands are executed from then on.
+to can be struck. Where those runs end otherwise than the first, a fork is not the same program to this target, and its commands
+are executed from then on.
 """
 
 import json
@@ -90,9 +90,8 @@ class Baselines:
         slot.remember(WORK)
         count = await stored.pending(self._commands, steps.values)
         if self._worker.pending is not None and not count:
-            raise BadInput(
-                f"pending counts wrongly: after enqueue it {'gave no number' if count is None else 'was 0'}, and a job is waiting"
-            )
+            said = "gave no number" if count is None else "was 0"
+            raise BadInput(f"pending counts wrongly: after enqueue it {said}, and a job is waiting")
         return stored.holds(slot.directory, JOB)
 
     async def _must(self, steps: Steps, role: str, job: str | None, arm: Arm) -> None:
@@ -112,7 +111,7 @@ class Baselines:
         if self._worker.ends == IDLE and ran.bound is not None:
             raise BadInput(
                 f"work did not end within {ran.bound:g} s, though ends is 'idle' ({job} arrived {len(arrived)} times): let it "
-                "exit 0 when nothing is left to do, or write ends = \"signal\" if it runs until SIGTERM"
+                'exit 0 when nothing is left to do, or write ends = "signal" if it runs until SIGTERM'
             )
         if self._worker.ends != IDLE and ran.bound is None and ran.ending.exit_code != 0 and not arrived:
             raise BadInput(f"work ended before it delivered anything, without any fault: {ran.told}")
@@ -120,8 +119,8 @@ class Baselines:
             others = [f"{each.method} {each.path}" for each in self._slot.arrivals if each.job is None][:3]
             more = f"; what came names no job: {', '.join(others)}" if others else "; nothing arrived at {url}"
             raise BadInput(
-                f"without any fault {job} is not delivered: work ended ({ran.told}){more}. The request must carry the job's name "
-                "in its body, its Idempotency-Key or its path"
+                f"without any fault {job} is not delivered: work ended ({ran.told}){more}. The request must carry the job's "
+                "name in its body, its Idempotency-Key or its path"
             )
         if self._worker.ends == IDLE and not ran.good:
             raise BadInput(f"work fails without any fault: {ran.told}")
@@ -161,6 +160,7 @@ class Baselines:
             listing.unlink(missing_ok=True)
             arm = Arm(Watched(self._worker.packages, scripts, lines=listing))
             self._slot.remember(role)
+            ran: Ran | None
             if role == WORK:
                 ran = await steps.work((JOB,), WORK_SECONDS, arm)
             else:
@@ -190,13 +190,16 @@ class Baselines:
 def _usable(role: str, ran: Ran) -> None:
     """Raise BadInput where a command cannot be judged at all."""
     if ran.ending.exit_code == HALT_EXIT_CODE:
-        raise BadInput(f"{role} exits {HALT_EXIT_CODE} by itself, without any fault: that is how an injected halt ends; let it use another code")
+        raise BadInput(
+            f"{role} exits {HALT_EXIT_CODE} by itself, without any fault: that is how an injected halt ends; let it use "
+            "another code"
+        )
     if ran.ending.exit_code == CANNOT_START_EXIT_CODE and "cannot be started" in ran.stderr:
         raise BadInput(f"{role} cannot be started: {ran.stderr.strip()}")
     if ran.ending.left:
         raise BadInput(
-            f"{role} ended and left {ran.ending.left} processes running: it forks away. Run it in the foreground, so that its end "
-            "is the end of its work"
+            f"{role} ended and left {ran.ending.left} processes running: it forks away. Run it in the foreground, so that its "
+            "end is the end of its work"
         )
     if ran.ending.signal == "SIGXFSZ" or (not ran.good and _FULL.search(ran.stderr)):
         raise BadInput(f"{role} fills the disk: {ran.told}")

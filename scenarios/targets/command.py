@@ -79,7 +79,8 @@ def worker(arguments: argparse.Namespace) -> int:
         mode=arguments.mode,
         depth=arguments.depth,
         budget=arguments.budget,
-        jobs=arguments.jobs or os.cpu_count() or 1,
+        # A case waits more than it computes.
+        jobs=arguments.jobs or 2 * (os.cpu_count() or 1),
         spawn=arguments.spawn or (FORK if sys.platform == "linux" else EXEC),
         python=python,
         only=arguments.only,
@@ -110,7 +111,7 @@ def _python(given: str | None) -> str:
 
 async def _checked(asked: Asked, written: results.Check) -> Check:
     progress = Progress(sys.stderr or io.StringIO())
-    scratch = Path(tempfile.mkdtemp(prefix="halt23-", dir=scratch_folder() or written.out.resolve()))
+    scratch = Path(tempfile.mkdtemp(prefix=f"halt23-{os.getpid()}-", dir=scratch_folder() or written.out.resolve()))
     check = Check(asked, written, scratch, progress)
     with stoppable() as stopped_by:
         try:
@@ -129,7 +130,7 @@ def _worker_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--mode", choices=derive.MODES, default=derive.LINES, help="where the faults strike (default: lines)")
     command.add_argument("--depth", type=int, choices=(1, 2), default=1, help="2: the recovery is killed, too")
     command.add_argument("--budget", type=int, metavar="N", help="at most N cases")
-    command.add_argument("--jobs", type=int, metavar="N", help="cases at once (default: one a core)")
+    command.add_argument("--jobs", type=int, metavar="N", help="cases at once (default: two a core)")
     command.add_argument("--spawn", choices=(FORK, EXEC), help="how Python commands start (default: fork on Linux)")
     command.add_argument("--only", metavar="CASE", help="one case, by its name")
 

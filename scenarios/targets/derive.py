@@ -106,7 +106,7 @@ async def point_cases(commands: Commands, worker: Worker, slot: Slot) -> list[Ca
             found += [Case((Fault(role, POINT, name, number),)) for number in occurrences(reached.count(name))]
     if not found:
         raise BadInput(
-            f"--mode {POINTS}: no point of {list(worker.points)} was reached; the program must append each one that it reaches to "
-            f"the file that {points.POINTS_VARIABLE} names, and exit 23 at the one that {points.HALT_VARIABLE} names"
+            f"--mode {POINTS}: no point of {list(worker.points)} was reached; the program must append each one that it reaches "
+            f"to the file that {points.POINTS_VARIABLE} names, and exit 23 at the one that {points.HALT_VARIABLE} names"
         )
     return found

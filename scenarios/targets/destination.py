@@ -71,6 +71,10 @@ class Book:
         os.ftruncate(self._file.fileno(), 0)
         self._answers, self._count = {}, 0
 
+    def close(self) -> None:
+        """Close its file."""
+        self._file.close()
+
     @property
     def count(self) -> int:
         """How many effects there are."""
@@ -139,7 +143,8 @@ class Destination:
         text = b"" if method == "HEAD" else json.dumps(answer).encode()
         writer.write(
             f"HTTP/1.1 {status} {'OK' if status == 200 else 'No'}\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(text)}\r\nConnection: {'keep-alive' if going_on else 'close'}\r\n\r\n".encode() + text
+            f"Content-Length: {len(text)}\r\nConnection: {'keep-alive' if going_on else 'close'}\r\n\r\n".encode()
+            + text
         )
         await writer.drain()
         return going_on
@@ -206,6 +211,7 @@ async def serve(port: int, directory: Path) -> None:
     tell_ready(listener)
     await stopped.wait()
     server.close()
+    destination.book.close()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -58,7 +58,9 @@ def reasons(arrivals: Sequence[Arrival], counted: Mapping[str, Effect], watch: W
 
 def _stuck(jobs: Sequence[str], watch: Watch, *, canary: bool) -> str:
     if not jobs:
-        return f"{watch.canary}, enqueued after the restart, was not delivered within {watch.seconds:g} s: the worker works no more"
+        return f"{watch.canary}, enqueued after the restart, was not delivered within {watch.seconds:g} s: it works no more"
     where = "it is still stored" if watch.stored else "whether it is still stored cannot be told"
     beside = "was, so the worker lives" if canary else "was not, either"
-    return f"{jobs[0]} was not delivered within {watch.seconds:g} s; {where}; {watch.canary}, enqueued after the restart, {beside}"
+    return (
+        f"{jobs[0]} was not delivered within {watch.seconds:g} s; {where}; {watch.canary}, enqueued after the restart, {beside}"
+    )

@@ -26,7 +26,6 @@ from scenarios.targets.slot import Slot, size_of
 from scenarios.targets.steps import CANARY, JOB, Steps, sleep_growing
 
 
-
 @dataclass(frozen=True, slots=True)
 class Bench:
     """What all cases of a check share. `strikes` are the system calls that the fault-free run made, by role and name."""
@@ -54,7 +53,14 @@ class Play:
     """One case in one slot; call `run`."""
 
     def __init__(
-        self, case: Case, bench: Bench, slot: Slot, waits: Callable[[], None], *, keyed: bool = True, listing: Path | None = None
+        self,
+        case: Case,
+        bench: Bench,
+        slot: Slot,
+        waits: Callable[[], None],
+        *,
+        keyed: bool = True,
+        listing: Path | None = None,
     ) -> None:
         self._case, self._bench, self._slot, self._keyed = case, bench, slot, keyed
         patience = bench.baseline.work_seconds * 4 + 0.5
@@ -85,6 +91,11 @@ class Play:
             await self._recover(role)
         return await self._case_of()
 
+    @property
+    def _bound(self) -> float:
+        """How long a command may take that has something to do: not long without load, but a machine may be busy."""
+        return max(10.0, self._bench.baseline.work_seconds * 10)
+
     # Faults
 
     async def _struck(self, role: str) -> Ran:
@@ -92,11 +103,12 @@ class Play:
         fault = self._left.pop(0)
         self.witness.unlink(missing_ok=True)
         arm = self._armed(fault)
-        bound = max(10.0, self._bench.baseline.work_seconds * 10)
+        self._steps.struck = self.witness.exists
         if role == WORK:
-            ran: Ran | None = await self._steps.work((JOB,), bound, arm)
+            ran: Ran | None = await self._steps.work((JOB,), self._bound, arm)
         else:
             ran = await self._steps.run(role, JOB if role == ENQUEUE else None, arm)
+        self._steps.struck = lambda: False
         assert ran is not None
         self._seen.fired = self._fired(fault, ran)
         self._seen.ending = (ran.ending.exit_code, ran.ending.signal)
@@ -135,7 +147,7 @@ class Play:
         """Run `work` against a receiver that fails once, and start that again where it died."""
         fault = self._left.pop(0)
         reviving = asyncio.create_task(self._revive()) if fault.where == "dies" else None
-        await self._steps.work((JOB,), max(10.0, self._bench.baseline.work_seconds * 10))
+        await self._steps.work((JOB,), self._bound)
         if reviving is not None:
             if not self._slot.deaths:
                 reviving.cancel()
@@ -188,11 +200,13 @@ class Play:
                     break
                 await self._recovered()
                 began = time.monotonic()
-            left = max(began + seconds - time.monotonic(), 1.0)
+            left = max(began + seconds - time.monotonic(), 0.0)
+            # A run that has begun and is to end by itself is not cut off: only who hangs is.
+            left += self._bound if self._bench.worker.ends == IDLE else self._bench.baseline.work_seconds
             listed = Watched(self._bench.worker.packages, self._bench.commands.scripts, lines=self._listing)
             ran = await self._steps.work((JOB, CANARY), left, Arm(listed) if self._listing else PLAIN)
             self._listing = None
-            if await self._is_over(ran) or time.monotonic() > began + seconds:
+            if await self._is_over(ran) or (time.monotonic() > began + seconds and attempt):
                 break
             if attempt:
                 self._waits()

@@ -1,5 +1,5 @@
-"""Which modules a spawner can load for the forks of a program: those that come from the same file without the program, and start
-no thread. Run by its path, with the program's environment: it reads lines `NAME<tab>FILE` and prints a JSON object.
+"""Which modules a spawner can load for the forks of a program: those that come from the same file without the program, and
+start no thread. Run by its path, with the program's environment: it reads lines `NAME<tab>FILE` and prints a JSON object.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Whether a target can run on this machine at all, and which versions of its packages are there: asked of its own interpreter."""
+"""Whether a target can run on this machine, and which versions of its packages are there: asked of its own interpreter."""
 
 import json
 import shutil

@@ -1,8 +1,8 @@
 """A place where cases are played one after the other: a folder, an address, a receiver behind it, and remembered states.
 
-Workers keep addresses and paths in their files, so both stay the same for all cases of a slot; what a case begins with is a copy
-of the folder as the slot's own first run left it. The receiver is a real process (`destination`), and tells of each arrival over
-a connection of its own in the moment in which it is applied.
+Workers keep addresses and paths in their files, so both stay the same for all cases of a slot; what a case begins with is a
+copy of the folder as the slot's own first run left it. The receiver is a real process (`destination`), and tells of each
+arrival over a connection of its own in the moment in which it is applied.
 """
 
 import asyncio
@@ -127,20 +127,22 @@ class Slot:
         """Start the receiver again that has died; its effects are still there."""
         if self._server is not None:
             await self._server.wait(READY_SECONDS)
-        self._hang_up()
+        await self._hang_up()
         await self._serve()
 
-    def _hang_up(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+    async def _hang_up(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
 
     async def close(self) -> None:
         """End the receiver, and remove all files."""
         self._closing = True
         if self._hearing is not None:
             self._hearing.cancel()
-        self._hang_up()
+        await self._hang_up()
         if self._server is not None and self._server.running:
             self._supervisor.signal(self._server, signal.SIGKILL)
             await self._server.wait(READY_SECONDS)
@@ -196,7 +198,10 @@ def _copy(source: Path, to: Path) -> None:
 def size_of(directory: Path) -> int:
     """How many bytes the files below a folder have."""
     return sum(
-        os.lstat(Path(at, name)).st_size for at, _folders, files in os.walk(directory) for name in files if os.path.lexists(Path(at, name))
+        os.lstat(Path(at, name)).st_size
+        for at, _folders, files in os.walk(directory)
+        for name in files
+        if os.path.lexists(Path(at, name))
     )
 
 

@@ -23,6 +23,7 @@ COMMAND_SECONDS = 30.0
 STOP_SECONDS = 5.0
 # Who delivered everything and is quiet for so long is taken to be done.
 QUIET_SECONDS = 0.25
+LOOK_SECONDS = 0.5
 IGNORES_SIGTERM = "work ignored SIGTERM for {:g} s and was killed"
 FORKS_AWAY = "{} left {} processes behind, which were ended"
 
@@ -37,6 +38,8 @@ class Steps:
     waits: Callable[[], None] = lambda: None
     # How long `work` is given before it is taken to be waiting for something.
     patience_seconds: float = 2.0
+    # Whether the fault has come: then a command that goes on lost one of its processes, and the others are ended with it.
+    struck: Callable[[], bool] = lambda: False
     notes: list[str] = field(default_factory=list)
     outputs: list[tuple[str, Ran]] = field(default_factory=list)
 
@@ -86,20 +89,29 @@ class Steps:
         return ran
 
     async def _idle(self, running: Running, deadline: float) -> Ran:
-        if not await first_of(running.child.ended, seconds=min(self.patience_seconds, deadline - time.monotonic())):
-            self.waits()
+        began = time.monotonic()
+        while not await first_of(running.child.ended, seconds=min(LOOK_SECONDS, deadline - time.monotonic())):
+            if self.struck():
+                await running.kill()
+            elif time.monotonic() > deadline:
+                break
+            elif time.monotonic() - began > self.patience_seconds:
+                self.waits()
         return await running.ended(max(deadline - time.monotonic(), 0.05))
 
     async def _signalled(self, running: Running, wanted: Collection[str], deadline: float) -> Ran:
         began = time.monotonic()
         while running.running and time.monotonic() < deadline:
             done = self.delivered.issuperset(wanted)
-            quiet = QUIET_SECONDS if done else self.patience_seconds
+            quiet = QUIET_SECONDS if done else LOOK_SECONDS
             change = self.slot.changed()
             changed = await first_of(running.child.ended, change, seconds=min(quiet, deadline - time.monotonic()))
             change.cancel()
             if changed:
                 continue
+            if self.struck():
+                await running.kill()
+                break
             if done and not await stored.pending(self.commands, self.values):
                 break
             if time.monotonic() - began > self.patience_seconds:

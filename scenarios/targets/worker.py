@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -161,8 +161,8 @@ class Check:
         baseline.lines.update(merged(first, second))
         if not any(lines.counts for lines in baseline.lines.values()):
             raise BadInput(
-                "no line of a function was executed, neither of the target's own Python scripts nor of packages: name packages in "
-                "[worker], put what the script does into functions, or use --mode syscalls, which needs no Python"
+                "no line of a function was executed, neither of the target's own Python scripts nor of packages: name packages "
+                "in [worker], put what the script does into functions, or use --mode syscalls, which needs no Python"
             )
 
     async def _cases(self, bench: Bench, slot: Slot) -> list[Case]:
@@ -302,5 +302,5 @@ class _Lane:
 
 def scratch_folder() -> Path | None:
     """A folder in memory for what cases write, where there is one: no power fails here, so no disk need be waited for."""
-    place = Path("/dev/shm")
+    place = Path("/dev/shm")  # noqa: S108 - what is made in it has a name that nobody can guess
     return place if place.is_dir() and os.access(place, os.W_OK) and shutil.disk_usage(place).free > (1 << 30) else None

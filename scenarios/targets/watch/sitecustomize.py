@@ -5,6 +5,8 @@ imports the `sitecustomize` that would have been there, and begins to watch if i
 and later; our packages need not be installed.
 """
 
+from __future__ import annotations
+
 import importlib.machinery
 import importlib.util
 import os
@@ -14,11 +16,11 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _SPEC = "HALT23_WATCH"
 
 
-def _is_here(path):
+def _is_here(path: str) -> bool:
     return os.path.abspath(path) == _HERE
 
 
-def _leave():
+def _leave() -> None:
     sys.path[:] = [each for each in sys.path if not _is_here(each)]
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     kept = [each for each in entries if not (each and _is_here(each))]
@@ -28,7 +30,7 @@ def _leave():
         os.environ.pop("PYTHONPATH", None)
 
 
-def _next():
+def _next() -> None:
     """Run the sitecustomize that would have been imported without us."""
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", sys.path)
     if spec is None or spec.loader is None:
@@ -38,8 +40,10 @@ def _next():
     spec.loader.exec_module(module)
 
 
-def _watch(asked):
+def _watch(asked: str) -> None:
     spec = importlib.util.spec_from_file_location("_halt23_watch", os.path.join(_HERE, "halt23_watch.py"))
+    if spec is None or spec.loader is None:
+        return
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.begin(asked)

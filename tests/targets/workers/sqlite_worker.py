@@ -2,9 +2,11 @@
 
     python sqlite_worker.py setup | enqueue JOB URL | work [HOW]
 
-HOW is how it goes wrong, if it does: `deletes-first` deletes the job and then sends, `no-lease` leaves what was claimed claimed,
-`new-key` makes a key for each attempt, `no-key` sends none.
+HOW is how it goes wrong, if it does: `deletes-first` deletes the job and then sends, `no-lease` leaves what was claimed
+claimed, `new-key` makes a key for each attempt, `no-key` sends none.
 """
+
+from __future__ import annotations
 
 import json
 import sqlite3
@@ -16,23 +18,23 @@ import uuid
 LEASE_SECONDS = 0.4
 
 
-def connect():
+def connect() -> sqlite3.Connection:
     database = sqlite3.connect("jobs.db", timeout=5, isolation_level=None)
     database.execute("pragma journal_mode = wal")
     return database
 
 
-def setup():
+def setup() -> None:
     with connect() as database:
         database.execute("create table if not exists jobs (name text primary key, url text, state text, until real)")
 
 
-def enqueue(name, url):
+def enqueue(name: str, url: str) -> None:
     with connect() as database:
         database.execute("insert or ignore into jobs values (?, ?, 'new', 0)", (name, url))
 
 
-def send(name, url, how):
+def send(name: str, url: str, how: str) -> None:
     headers = {"Content-Type": "application/json"}
     if how != "no-key":
         headers["Idempotency-Key"] = str(uuid.uuid4()) if how == "new-key" else name
@@ -42,18 +44,18 @@ def send(name, url, how):
         response.read()
 
 
-def claim(database, how):
+def claim(database: sqlite3.Connection, how: str) -> tuple[str, str] | None:
     now = time.time()
-    late = "0" if how == "no-lease" else "state = 'claimed' and until < ?"
-    values = () if how == "no-lease" else (now,)
-    return database.execute(
-        f"update jobs set state = 'claimed', until = ? where name = (select name from jobs where state = 'new' or {late} limit 1)"
-        " returning name, url",
-        (now + LEASE_SECONDS, *values),
+    late = "no" if how == "no-lease" else "claimed"
+    row = database.execute(
+        "update jobs set state = 'claimed', until = ? where name = (select name from jobs where state = 'new' or "
+        "(state = ? and until < ?) limit 1) returning name, url",
+        (now + LEASE_SECONDS, late, now),
     ).fetchone()
+    return None if row is None else (row[0], row[1])
 
 
-def work(how):
+def work(how: str) -> None:
     database = connect()
     while True:
         job = claim(database, how)

@@ -1,0 +1,72 @@
+"""Workers that cannot be judged: each is refused in words of its own, nothing hangs, and nothing survives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from outbox.errors import BadInput
+from scenarios.targets import baseline, steps
+from tests.targets.engine import bad, slot_of
+
+
+def living(word: str) -> list[int]:
+    return [each.pid for each in psutil.process_iter(["cmdline"]) if word in (each.info["cmdline"] or [])]
+
+
+@pytest.fixture(autouse=True)
+def bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "COMMAND_SECONDS", 2.0)
+    monkeypatch.setattr(steps, "STOP_SECONDS", 0.3)
+    monkeypatch.setattr(baseline, "WORK_SECONDS", 2.0)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("enqueue-fails", "enqueue fails without any fault: exit code 1; it said: enqueue: no such queue"),
+        ("enqueue-hangs", "enqueue did not end within"),
+        ("fills", "enqueue fills the disk"),
+        ("exits-23", "work exits 23 by itself"),
+        ("forks-away", "it forks away"),
+        ("stays", "it forks away"),
+        ("daemon", "it forks away"),
+        ("never-ends", 'write ends = "signal"'),
+        ("not-delivered", "nothing arrived at {url}"),
+        ("nameless", "what came names no job: POST /x"),
+        ("fails", "work fails without any fault: exit code 1; it said: RuntimeError: a bug of its own"),
+        ("twice", "arrives 2 times"),
+    ],
+)
+async def test_what_cannot_be_judged_is_told_apart_from_a_finding(tmp_path: Path, how: str, said: str) -> None:
+    async with slot_of(bad(how), tmp_path) as (_commands, runs, _slot):
+        with pytest.raises(BadInput) as refused:
+            await runs.first()
+    assert said in str(refused.value)
+    assert living(how) == []
+
+
+@pytest.mark.campaign
+async def test_a_command_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    async with slot_of(bad("", setup=("no-such-program",)), tmp_path) as (_commands, runs, _slot):
+        with pytest.raises(BadInput, match="setup cannot be started: no-such-program: cannot be started: No such file"):
+            await runs.first()
+
+
+@pytest.mark.campaign
+async def test_a_count_that_does_not_see_the_job_is_refused(tmp_path: Path) -> None:
+    async with slot_of(bad("", pending=("echo", "0")), tmp_path) as (_commands, runs, _slot):
+        with pytest.raises(BadInput, match="pending counts wrongly: after enqueue it was 0"):
+            await runs.first()
+
+
+@pytest.mark.campaign
+async def test_a_worker_that_runs_until_sigterm_is_stopped_and_one_that_ignores_it_is_noted(tmp_path: Path) -> None:
+    async with slot_of(bad("until-signal", ends="signal"), tmp_path / "1") as (_commands, runs, _slot):
+        assert (await runs.first()).notes == []
+    async with slot_of(bad("ignores-sigterm", ends="signal"), tmp_path / "2") as (_commands, runs, _slot):
+        assert (await runs.first()).notes == ["work ignored SIGTERM for 0.3 s and was killed"]
+    assert living("until-signal") == living("ignores-sigterm") == []
