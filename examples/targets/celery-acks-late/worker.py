@@ -35,8 +35,8 @@ def pending():
     return client.llen("celery") + client.hlen("unacked")
 
 
-# One thread: the processes of the default pool outlive a parent that is killed, and the pool `solo` sends an acknowledgement only
-# after the task that it is for.
+# One thread: the processes of the default pool outlive a killed parent, and the pool `solo` sends an acknowledgement only after
+# the task that it is for.
 WORKER = ["worker", "--pool=threads", "--concurrency=1", "--loglevel=WARNING"]
 ALONE = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
 

@@ -1,6 +1,7 @@
-"""taskiq on a Redis stream: a message is acknowledged when its task has been executed, and claimed by another worker after a while.
+"""taskiq on a Redis stream: a message is acknowledged when its task has been executed.
 
-The while is ten minutes by default, here two seconds."""
+One that was not is claimed by another worker after ten minutes, here two seconds.
+"""
 
 import asyncio
 import json
