@@ -9,8 +9,8 @@ from pathlib import Path
 
 from scenarios.targets.model import Receiver
 from scenarios.targets.receiver_http import Exchange
-from scenarios.targets.receiver_stand import Site, Stand, remove
-from scenarios.targets.receiver_strace import Place
+from scenarios.targets.receiver_stand import Site, Stand, output_of, remove
+from scenarios.targets.receiver_strace import Handling
 from scenarios.targets.receiver_trial import Seen, Trial
 
 STUDY, DRAFT, DECLARED = "study", "draft-ietf-httpapi-idempotency-key-header", "declared"
@@ -22,7 +22,7 @@ Need = Callable[[Receiver], str | None]
 class Bench:
     """The place where probes work. `usual_again` is what the repetition of an operation was answered
     when nothing went wrong. `lanes` bounds how many receivers of probes of their own run at once; `part` is the one fault of an
-    expectation that is asked for; `places` are the calls of the handling, once they were recorded."""
+    expectation that is asked for; `handling` is what one handling does, once that was recorded."""
 
     site: Site
     shared: Stand
@@ -30,7 +30,7 @@ class Bench:
     place: Path
     lanes: asyncio.Semaphore
     part: str | None = None
-    places: list[Place] | None = None
+    handling: Handling | None = None
     recording: asyncio.Lock = field(default_factory=asyncio.Lock)
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
@@ -48,11 +48,6 @@ class Bench:
             stand.write_output(output_of(directory))
         else:
             remove(directory)
-
-
-def output_of(directory: Path) -> Path:
-    """Where the output of a receiver is kept that worked in `directory`."""
-    return directory.with_name(f"{directory.name}.output")
 
 
 Probe = Callable[[Bench], Awaitable[Sequence[Seen]]]

@@ -15,9 +15,10 @@ from scenarios.targets.probes_deaths import kept, started_again, uncounted
 from scenarios.targets.receiver_effects import Uncounted
 from scenarios.targets.receiver_http import Exchange, Request, Sending
 from scenarios.targets.receiver_stand import Stand
-from scenarios.targets.receiver_strace import AFTER_SECONDS, NAMES, Place, Tracing, places, traced
+from scenarios.targets.receiver_strace import AFTER_SECONDS, NAMES, Handling, Place, Tracing, handling, traced
 from scenarios.targets.receiver_trial import (
     DUPLICATED,
+    LOST,
     MET,
     SKIPPED,
     STUCK,
@@ -33,26 +34,28 @@ from scenarios.targets.receiver_trial import (
 LANES = 3
 MOST_PLACES = 80
 MOST_DOWN = 3
+MOST_COPIES = 8
 DEATH_SECONDS = 1.0
 # How long the handling of one request is made to take, and how soon the other comes.
 SLOWED_SECONDS, MEANWHILE_SECONDS = 0.5, 0.15
 LEAST_DELAY, MOST_DELAY = 0.001, 0.25
 
 
-async def recorded(bench: Bench) -> list[Place]:
-    """The places in the handling of one request. The receiver has handled two before: a first one does what no other does."""
+async def recorded(bench: Bench) -> Handling:
+    """What the handling of one request does. The receiver has handled two before: a first one does what no other does."""
     async with bench.recording:
-        if bench.places is None:
+        if bench.handling is None:
             async with bench.lanes, bench.fresh("recorded") as stand:
                 await _warmed(bench, stand, "recorded")
                 trial = await bench.trial("recorded", stand)
+                threads = stand.threads()
                 async with traced(stand, "recorded", names=NAMES) as tracing:
                     await trial.send(trial.request(trial.operation()))
                     await asyncio.sleep(AFTER_SECONDS)
                     text = tracing.text()
                 stand.check()
-                bench.places = places(text, stand.directory, stand.address.port)
-    return bench.places
+                bench.handling = handling(text, stand.directory, stand.address.port, threads)
+    return bench.handling
 
 
 async def _warmed(bench: Bench, stand: Stand, label: str) -> None:
@@ -65,15 +68,19 @@ async def _warmed(bench: Bench, stand: Stand, label: str) -> None:
 async def killed_at_calls(bench: Bench) -> Sequence[Seen]:
     """SIGKILL at each system call of the handling that changes something."""
     found = await recorded(bench)
-    chosen = [each for each in found if bench.part in (None, str(each))]
+    chosen = [each for each in found.places if bench.part in (None, str(each))]
     if not chosen:
         return [Seen(SKIPPED, "no call of the handling changes a file or writes to a connection")]
     step = max(1, -(-len(chosen) // MOST_PLACES))
     played = await _Strikes(bench, chosen[::step]).run()
+    notes = list(played[0].notes)
     if step > 1:
-        note = f"one in {step} of {len(chosen)} calls was tried"
-        played[0] = replace(played[0], notes=(*played[0].notes, note))
-    return played
+        notes.append(f"one in {step} of {len(chosen)} calls was tried")
+    if found.shadowed:
+        notes.append(
+            f"{found.shadowed} calls of threads that live for one request were not tried: others come to their number first"
+        )
+    return [replace(played[0], notes=tuple(notes)), *played[1:]]
 
 
 @dataclass(slots=True)
@@ -92,7 +99,7 @@ class _Strikes:
         self._chosen = chosen
         self._waiting = deque(chosen)
         self._seen: dict[str, Seen] = {}
-        self._down = 0
+        self._down = self._copies = 0
 
     async def run(self) -> list[Seen]:
         async with asyncio.TaskGroup() as group:
@@ -121,10 +128,21 @@ class _Strikes:
             outcome = await self._strike(stand, place)
             if isinstance(outcome, _Open):
                 return outcome
+            if outcome.verdict == VIOLATED and outcome.severity in (LOST, DUPLICATED) and stand.alive:
+                # It is as good as before: the next one dies here, too, and what is there now is copied.
+                self._seen[str(place)] = await asyncio.to_thread(self._copied, stand, outcome)
+                continue
             self._seen[str(place)] = kept(stand, outcome)
             if outcome.verdict in (VIOLATED, UNCLEAR):
                 return None
         return None
+
+    def _copied(self, stand: Stand, seen: Seen) -> Seen:
+        """The same with a copy of the receiver's folder, of the first few."""
+        self._copies += 1
+        if self._copies > MOST_COPIES:
+            return seen
+        return replace(seen, files=stand.copy(self._copies))
 
     async def _watch(self, left: _Open, stack: AsyncExitStack) -> None:
         async with stack:
@@ -140,8 +158,7 @@ class _Strikes:
         trial = await self._bench.trial(label, stand)
         request = trial.request(trial.operation())
         inject = f"{place.name}:error=EIO:signal=KILL:when={place.number}"
-        what = place.what if place.alone else None
-        async with traced(stand, label, names=(place.name,), inject=inject, what=what) as tracing:
+        async with traced(stand, label, names=(place.name,), inject=inject, place=place) as tracing:
             await trial.send(request)
             answered = trial.exchanges[-1].status is not None
             struck = await _struck(tracing, stand, AFTER_SECONDS if answered else DEATH_SECONDS)
@@ -184,8 +201,8 @@ def _fault(place: Place) -> dict[str, Any]:
 async def slowed(bench: Bench, stand: Stand, label: str) -> AsyncIterator[float]:
     """Let each changing call of the receiver take longer, for as long as this lasts; yields the seconds of one such call."""
     found = await recorded(bench)
-    names = tuple(dict.fromkeys(each.name for each in found if each.name not in ("accept", "accept4", "shutdown")))
-    seconds = min(max(SLOWED_SECONDS / max(len(found), 1), LEAST_DELAY), MOST_DELAY)
+    names = tuple(dict.fromkeys(each.name for each in found.places if each.name not in ("accept", "accept4", "shutdown")))
+    seconds = min(max(SLOWED_SECONDS / max(len(found.places), 1), LEAST_DELAY), MOST_DELAY)
     inject = f"{','.join(names)}:delay_enter={int(seconds * 1_000_000)}" if names else None
     async with traced(stand, label, names=names or NAMES, inject=inject):
         yield seconds

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from outbox.errors import BadInput
+from outbox.errors import BadInput, Halt23Error
 from scenarios.targets import outcomes, verdicts
 from scenarios.targets.battery import BATTERY
 from scenarios.targets.battery_model import DECLARED, DRAFT, STUDY, Bench, Expectation
@@ -51,9 +51,10 @@ async def play(site: Site, place: Path, only: str | None, told: Told) -> list[Ca
         raise BadInput(f"{site.target.file}: {error}") from None
     except BaseExceptionGroup as group:
         reason = _first(group, (Unusable, Uncounted))
-        if reason is None:
-            raise
-        raise BadInput(f"{site.target.file}: {reason}") from None
+        if reason is not None:
+            raise BadInput(f"{site.target.file}: {reason}") from None
+        ours = _first(group, (Halt23Error,))
+        raise ours or group from None
     return [case(each, seen, site) for each in chosen for seen in found[each.name]]
 
 

@@ -14,15 +14,14 @@ from scenarios.engine.interrupts import stoppable
 from scenarios.engine.study import ROOT
 from scenarios.engine.supervisor import Supervisor
 from scenarios.targets import presence, receiver_check, results, verdicts
-from scenarios.targets.battery_model import Expectation, output_of
+from scenarios.targets.battery_model import Expectation
 from scenarios.targets.file import read
 from scenarios.targets.model import Target
-from scenarios.targets.receiver_stand import Site, folder_bytes
+from scenarios.targets.receiver_stand import MAX_KEPT_BYTES, Site, folder_bytes, output_of, special
 from scenarios.targets.receiver_trial import MET, SKIPPED, UNCLEAR, VIOLATED, Seen
 from scenarios.targets.services import Services
 
 STANDS = "stands"
-MOST_KEPT_BYTES = 8 * 1024 * 1024
 CROWD_MODULE = "scenarios.targets.receiver_crowd"
 
 
@@ -87,15 +86,8 @@ async def _played(asked: Asked, target: Target, made: results.Check, stream: Tex
 def _keep(directory: Path, folder: Path) -> None:
     """Keep what the processes of a receiver wrote, and its own folder where that is small."""
     shutil.copytree(output_of(directory), folder / "output")
-    if folder_bytes(directory) <= MOST_KEPT_BYTES:
-        shutil.copytree(directory, folder / "state", symlinks=True, ignore_dangling_symlinks=True, ignore=_special)
-
-
-def _special(directory: str, names: list[str]) -> list[str]:
-    """Sockets and pipes, which cannot be copied."""
-    return [
-        name for name in names if not (path := Path(directory, name)).is_symlink() and not (path.is_file() or path.is_dir())
-    ]
+    if folder_bytes(directory) <= MAX_KEPT_BYTES:
+        shutil.copytree(directory, folder / "state", symlinks=True, ignore_dangling_symlinks=True, ignore=special)
 
 
 def told_of(out: Path) -> Iterator[str]:

@@ -28,6 +28,7 @@ from scenarios.targets.services import Services
 
 # Below what a single file may have (the spawner's bound), so that one that fills the disk is known for it.
 MAX_FOLDER_BYTES = 200 * 1024 * 1024
+MAX_KEPT_BYTES = 8 * 1024 * 1024
 SETTLE_SECONDS = 0.5
 POLL_SECONDS = 0.01
 ELSEWHERE_SECONDS = 3.0
@@ -168,6 +169,16 @@ class Stand:
             text = f"standard output:\n{child.stdout.text()}\nstandard error:\n{child.stderr.text()}\n{ended}"
             (directory / f"process-{number}.txt").write_text(text, "utf-8")
 
+    def copy(self, number: int) -> Path:
+        """A copy of its folder as it is now, where it is small, and what its processes wrote so far; returns where."""
+        where = self.directory.with_name(f"{self.directory.name}.{number}")
+        if folder_bytes(self.directory) <= MAX_KEPT_BYTES:
+            shutil.copytree(self.directory, where, symlinks=True, ignore=special)
+        else:
+            where.mkdir()
+        self.write_output(output_of(where))
+        return where
+
     def processes(self) -> list[int]:
         """The process and its descendants, as they are now."""
         if self.child is None:
@@ -175,6 +186,14 @@ class Stand:
         with contextlib.suppress(psutil.Error):
             return [self.child.pid, *(each.pid for each in psutil.Process(self.child.pid).children(recursive=True))]
         return [self.child.pid]
+
+    def threads(self) -> list[int]:
+        """The threads of its processes, in the order in which they began."""
+        found: list[int] = []
+        for pid in self.processes():
+            with contextlib.suppress(OSError):
+                found += sorted(int(each.name) for each in os.scandir(f"/proc/{pid}/task"))
+        return found
 
     async def _until_ready(self, deadline: float) -> None:
         began = time.monotonic()
@@ -245,6 +264,17 @@ def _files(directory: Path) -> Iterator[os.DirEntry[str]]:
                     yield from _files(Path(entry.path))
                 else:
                     yield entry
+
+
+def output_of(directory: Path) -> Path:
+    """Where the output of a receiver is kept that worked in `directory`."""
+    return directory.with_name(f"{directory.name}.output")
+
+
+def special(directory: str, names: list[str]) -> list[str]:
+    """Sockets and pipes, which cannot be copied."""
+    paths = (Path(directory, name) for name in names)
+    return [path.name for path in paths if not (path.is_symlink() or path.is_file() or path.is_dir())]
 
 
 def folder_bytes(directory: Path) -> int:

@@ -9,12 +9,14 @@ import asyncio
 import re
 import signal
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scenarios.engine.supervisor import Child
+from scenarios.errors import HarnessBug
 from scenarios.explore.calls import ON_FILES, ON_SOCKETS, OPENS
 from scenarios.explore.strace import PROGRAM
 from scenarios.targets.receiver_process import end, launch
@@ -33,19 +35,16 @@ _PATHS = (*OPENS, "mkdir", "mkdirat", "rename", "renameat", "renameat2", "unlink
           "symlink", "symlinkat", "truncate")  # fmt: skip
 
 
-class NotTraced(Exception):
-    """strace could not be attached."""
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The `number`-th call of this name in one thread. `what` it is about: a file, or a connection. With `alone`
-    only the calls about that file are counted."""
+    """The `number`-th call of this name in one thread. `what` it is about: a file, or a connection. With `alone` only the calls
+    about that file are counted, with `thread` only those of that thread, from 1 in the order of their beginning."""
 
     name: str
     number: int
     what: str
     alone: bool = False
+    thread: int | None = None
 
     @property
     def told(self) -> str:
@@ -53,29 +52,49 @@ class Place:
         return f"{self.name} {self.what}"
 
     def __str__(self) -> str:
-        return f"{self.name}#{self.number}" + (f" of {self.what}" if self.alone else "")
+        of = f" of {self.what}" if self.alone else f" of thread {self.thread}" if self.thread else ""
+        return f"{self.name}#{self.number}{of}"
 
 
-def places(log: str, directory: Path, port: int) -> list[Place]:
-    """The places in strace's log of a receiver that works in `directory` and listens on `port`, in the order in which they
-    were come to."""
-    counts: dict[tuple[str, ...], int] = {}
-    found: dict[str, Place] = {}
+@dataclass(frozen=True, slots=True)
+class Handling:
+    """What one handling did. `shadowed` are calls of threads that began in it, and that others reach by the same number."""
+
+    places: tuple[Place, ...]
+    shadowed: int
+
+
+def handling(log: str, directory: Path, port: int, threads: Sequence[int] = ()) -> Handling:
+    """What strace's log tells of a receiver that works in `directory`, listens on `port` and had these threads, in order."""
+    order = {str(thread): index for index, thread in enumerate(threads, 1)}
+    counts: Counter[tuple[str, ...]] = Counter()
+    reached: set[Place] = set()
+    found: list[Place] = []
+    shadowed = 0
     for text in log.splitlines():
         match = _CALL.fullmatch(text)
         if match is None:
             continue
-        name, what = match["name"], _what(match["name"], match["rest"], directory, port)
-        thread = (match["pid"] or "", name)
-        counts[thread] = counts.get(thread, 0) + 1
+        thread, name = match["pid"] or "", match["name"]
+        what = _what(name, match["rest"], directory, port)
+        counts[thread, name] += 1
+        anywhere = Place(name, counts[thread, name], "")
+        first = anywhere not in reached
+        reached.add(anywhere)
         if what is None:
             continue
-        counts[*thread, what] = counts.get((*thread, what), 0) + 1
-        place = Place(name, counts[thread], what)
-        if what not in (CLIENT, ELSEWHERE) and found.get(str(place), place).what != what:
-            place = Place(name, counts[*thread, what], what, alone=True)
-        found.setdefault(str(place), place)
-    return list(found.values())
+        counts[thread, name, what] += 1
+        alone = Place(name, counts[thread, name, what], what, alone=True)
+        if first:
+            found.append(replace(anywhere, what=what))
+        elif what not in (CLIENT, ELSEWHERE) and alone not in reached:
+            found.append(alone)
+        elif thread in order:
+            found.append(replace(anywhere, what=what, thread=order[thread]))
+        else:
+            shadowed += 1
+        reached.add(alone)
+    return Handling(tuple(found), shadowed)
 
 
 def _what(name: str, rest: str, directory: Path, port: int) -> str | None:
@@ -117,19 +136,22 @@ class Tracing:
 
 @asynccontextmanager
 async def traced(
-    stand: Stand, label: str, *, names: Sequence[str], inject: str | None = None, what: str | None = None
+    stand: Stand, label: str, *, names: Sequence[str], inject: str | None = None, place: Place | None = None
 ) -> AsyncIterator[Tracing]:
-    """Attach strace to all processes of a receiver, for as long as this lasts. `inject` is what is done to calls; with `what`
-    only to those about that file of the receiver's folder."""
+    """Attach strace to all processes of a receiver, for as long as this lasts. `inject` is what is done to calls: to all, or
+    to those that a `place` is counted among. Raises HarnessBug where that cannot be, and Unusable where the receiver ended."""
     log = stand.site.scratch / f"{label}.strace"
     pids = stand.processes()
     listed = ",".join(f"?{name}" for name in names)
     command = [PROGRAM, "-f", "-yy", "-s", "16", _QUIET, "-o", str(log), "-e", f"trace={listed}"]
     if inject is not None:
         command += ["-e", f"inject={inject}"]
-    if what is not None:
+    if place is not None and place.alone:
         # A path is compared as the program names it.
-        command += ["-P", what, "-P", str(stand.directory / what)]
+        command += ["-P", place.what, "-P", str(stand.directory / place.what)]
+    if place is not None and place.thread is not None:
+        pids = stand.threads()[place.thread - 1 : place.thread]
+        command.remove("-f")
     command += [part for pid in pids for part in ("-p", str(pid))]
     supervisor = stand.site.supervisor
     child = await supervisor.start(launch(command, stand.site.scratch, {}))
@@ -137,7 +159,8 @@ async def traced(
         deadline = time.monotonic() + ATTACH_SECONDS
         while child.stderr.text().count(" attached") < len(pids):
             if not child.running or time.monotonic() > deadline:
-                raise NotTraced(child.stderr.text().strip()[-300:] or "it says nothing")
+                stand.check()
+                raise HarnessBug(f"strace cannot be attached to the receiver: {child.stderr.text().strip()[-300:]!r}")
             await asyncio.sleep(POLL_SECONDS)
         yield Tracing(child, log)
     finally:

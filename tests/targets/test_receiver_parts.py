@@ -11,7 +11,7 @@ from scenarios.targets.model import Effects, FailOnce, Operation, Policy, Receiv
 from scenarios.targets.receiver_check import choose
 from scenarios.targets.receiver_effects import pointed
 from scenarios.targets.receiver_http import Address, Exchange, Request, exchange, received
-from scenarios.targets.receiver_strace import places
+from scenarios.targets.receiver_strace import handling
 from scenarios.targets.receiver_trial import with_key
 from scenarios.targets.verdicts import SEVERITIES
 
@@ -109,20 +109,26 @@ def test_places_are_calls_that_change_something_counted_in_each_thread() -> None
             '7 unlink("/case/app.db-journal") = 0',
             "--- SIGCHLD ---",
             '9 openat(AT_FDCWD</case>, "keys", O_RDWR|O_CREAT, 0644) = 6</case/keys>',
-            '9 openat(AT_FDCWD</case>, "app.db-journal", O_RDWR|O_CREAT, 0644) = 6</case/keys>',
+            '9 sendto(8<TCP:[127.0.0.1:8000->127.0.0.1:9]>, "HTTP"..., 90, 0, NULL, 0) = 90',
+            "8 fdatasync(5</case/app.db-journal>) = 0",
+            "7 fdatasync(5</case/app.db-journal>) = 0",
         )
     )
 
-    assert [(str(each), each.what) for each in places(log, Path("/case"), 8000)] == [
+    found = handling(log, Path("/case"), 8000, threads=(7, 8))
+
+    assert found.shadowed == 1
+    assert [(str(each), each.what) for each in found.places] == [
         ("openat#1", "app.db-journal"),
-        ("write#1", "app.db-journal"),
+        ("write#1 of app.db-journal", "app.db-journal"),
         ("write#2", "app.db-journal"),
         ("fdatasync#1", "app.db-journal"),
         ("sendto#1", "to the client"),
         ("sendto#2", "to another server"),
         ("unlink#1", "app.db-journal"),
         ("openat#1 of keys", "keys"),
-        ("openat#2", "app.db-journal"),
+        ("fdatasync#2", "app.db-journal"),
+        ("fdatasync#1 of thread 1", "app.db-journal"),
     ]
 
 
