@@ -47,7 +47,7 @@ MEANS_NOT = (
 )
 FAILS = {
     True: "What it says of its cases is worth nothing. Begin with the first finding.",
-    False: "What was promised does not hold. These are the places; run.py check … --only CASE plays one again.",
+    False: "What it is held to does not hold. These are the places; run.py check with --only CASE plays one again.",
 }
 
 

@@ -71,11 +71,13 @@ def test_a_check_in_which_all_recovered_passes_and_says_what_it_takes_on_its_wor
     assert (report.verdict, report.findings) == ("PASS", [])
     assert "taken on its word: that the processes died so" in report.checked
     assert any(line.startswith("PASS means") for line in explain(report))
+    assert all(line.isascii() for line in explain(report))
 
 
 def test_a_check_that_found_something_fails_with_its_windows_and_evidence_that_agrees(whole: Path) -> None:
     report = audited(whole)
     assert report.verdict == "FAIL"
+    assert any(line.startswith("What it is held to does not hold") for line in explain(report))
     assert report.checked.startswith("the evidence agrees with itself; worker toy-worker: 6 cases (1 lost, 1 stuck")
     assert [str(each) for each in report.findings] == [
         "lost: worker.py:14: 1 case, such as work:worker.py:14#1",
