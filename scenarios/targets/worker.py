@@ -184,7 +184,7 @@ class Check:
             found += derive.receiver_cases()
         if only is not None:
             return [only]
-        return found[: self._asked.budget]
+        return _spread(found, self._asked.budget)
 
     # Cases in lanes
 
@@ -277,6 +277,13 @@ async def _one_error() -> AsyncIterator[None]:
         yield
     except* Exception as errors:
         raise errors.exceptions[0] from None
+
+
+def _spread(cases: list[Case], budget: int | None) -> list[Case]:
+    """At most so many of the cases, from all of their range: the first ones alone would never come to `work`."""
+    if budget is None or len(cases) <= budget:
+        return cases
+    return [cases[number * len(cases) // budget] for number in range(budget)]
 
 
 class _Lane:
