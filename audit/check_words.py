@@ -67,15 +67,17 @@ def of_case(line: dict[str, Any]) -> str:
 class Held:
     """Which claims hold so far."""
 
-    __slots__ = ("delivered", "once", "same_key")
+    __slots__ = ("decided", "delivered", "once", "same_key")
 
     def __init__(self) -> None:
+        self.decided = False
         self.once = self.delivered = self.same_key = True
 
     def add(self, line: dict[str, Any]) -> None:
         """Hold the claims against one line; one that is in doubt says nothing."""
         if line["verdict"] == IN_DOUBT:
             return
+        self.decided = True
         counts = list(line["effects"].values())
         self.once &= all(each["unkeyed"] < 2 for each in counts)
         self.same_key &= all(each["keyed"] == 1 for each in counts)
@@ -84,7 +86,7 @@ class Held:
     def claims(self) -> list[str]:
         """Those that hold, the weaker first."""
         found = zip(CLAIMS, (self.once, self.delivered, self.delivered and self.same_key), strict=True)
-        return [claim for claim, holds in found if holds]
+        return [claim for claim, holds in found if holds and self.decided]
 
 
 def of_worker(counts: dict[str, int], holds: list[str], claims: str | None) -> str:

@@ -114,7 +114,7 @@ def test_no_source_imports_by_a_computed_name_but_those_that_must() -> None:
     # The rules are read from import statements, so a computed import would escape them.
     using = {name for name, text in read_sources().items() if "import_module(" in text or "__import__(" in text}
     # The spawner imports what it is asked to run, also of others; the audit its own tables, by section, from a closed list.
-    others = {"scenarios.engine.foreign", "scenarios.targets.preloading"}
+    others = {"scenarios.engine.entry", "scenarios.engine.foreign", "scenarios.targets.preloading"}
     assert using == {"scenarios.engine.spawner", "audit.expectations", *others}
 
 

@@ -79,7 +79,7 @@ def run(argv: Sequence[str], ours: Sequence[str]) -> int:
 
 def _stage(argv: Sequence[str], ours: Sequence[str]) -> ModuleType:
     """Make everything look as at the start of an interpreter."""
-    own = [str(Path(each).absolute()) for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
+    own = [os.path.abspath(each) for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]  # noqa: PTH100
     if not set(ours[:1]) & set(own):
         for name in [each for each in sys.modules if each.partition(".")[0] in _OWN]:
             del sys.modules[name]

@@ -6,7 +6,7 @@ Programs that are forked need no such thing: their parent is a Python that begin
 
 import sys
 
-from scenarios.engine.spawner import run_entry
+from scenarios.engine.entry import run_entry
 
 
 def main() -> int:

@@ -18,7 +18,6 @@ import contextlib
 import ctypes
 import gc
 import importlib
-import importlib.util
 import json
 import os
 import resource
@@ -33,8 +32,8 @@ from typing import Any, NoReturn
 
 import psutil
 
-from outbox.errors import BadInput
 from scenarios.engine import foreign, leftovers, lines
+from scenarios.engine.entry import entry_module, run_entry
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -43,12 +42,6 @@ END_SECONDS = 10.0
 LARGEST_FILE_BYTES = 1 << 28
 _MAX_MESSAGE_BYTES = 1 << 20
 _DESCRIPTORS_END = 4096
-
-
-def entry_module(module: str) -> str:
-    """The module whose `main` is run by `python -m MODULE`: of a package, its `__main__`."""
-    spec = importlib.util.find_spec(module)
-    return f"{module}.__main__" if spec is not None and spec.submodule_search_locations else module
 
 
 class Spawner:
@@ -275,34 +268,6 @@ class Spawner:
         os.chdir(message["directory"])
         os.environ.clear()
         os.environ.update(message["environment"])
-
-
-def run_entry(module: str, arguments: Sequence[str]) -> int:
-    """Call the program's `main` as `python -m MODULE` would run it, and return its exit code."""
-    try:
-        main = importlib.import_module(entry_module(module)).main
-        with lines.watched(os.environ):
-            code = main(list(arguments))
-    except BadInput as error:
-        print(error, file=sys.stderr)
-        code = 2
-    except SystemExit as request:
-        code = request.code
-        if isinstance(code, str):
-            print(code, file=sys.stderr)
-            code = 1
-    except KeyboardInterrupt:
-        traceback.print_exc()
-        sys.stdout.flush()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGINT)
-        code = 1
-    except BaseException:
-        traceback.print_exc()
-        code = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    return int(code or 0)
 
 
 def _await_tracer(hear: int, say: int) -> None:

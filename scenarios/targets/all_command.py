@@ -139,7 +139,10 @@ def _run(arguments: Sequence[str]) -> tuple[int, str]:
             code = done.wait()
         except BaseException:
             done.terminate()
-            done.wait(STOP_SECONDS)
+            try:
+                done.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                done.kill()
             raise
         said.seek(0)
         lines = said.read().decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]

@@ -41,10 +41,12 @@ class Lines:
 
 @dataclass(slots=True)
 class Baseline:
-    """What the fault-free runs have told."""
+    """What the fault-free runs have told. `by_bytes`: whether a job that is waiting has its name in the files; `gone`: whether
+    one that was done has it there no more."""
 
     work_seconds: float
     by_bytes: bool
+    gone: bool = False
     lines: dict[str, Lines] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -72,7 +74,8 @@ class Baselines:
                 self._modules.setdefault(name, origin)
         await self._must(steps, ENQUEUE, CANARY, PLAIN)
         await self._must_have_worked(steps, await steps.work((JOB, CANARY), WORK_SECONDS), CANARY)
-        return Baseline(worked.seconds, by_bytes, notes=sorted(set(steps.notes)))
+        gone = by_bytes and not stored.holds(self._slot.directory, JOB)
+        return Baseline(worked.seconds, by_bytes, gone, notes=sorted(set(steps.notes)))
 
     async def _enqueued(self, steps: Steps, arm: Arm) -> bool:
         """Run what comes before `work`, and remember what each begins with; whether the job's name is then in the files."""

@@ -127,13 +127,13 @@ class Commands:
         if worker is None:
             return {}
         found = {}
+        folder = self.target.folder
         for command in (worker.setup, worker.enqueue, worker.work, worker.recover):
             for argument in command or ():
-                path = Path(os.path.realpath(argument.replace("{target}", str(self.target.folder))))
-                folder = self.target.folder.resolve()
+                path = Path(os.path.normpath(argument.replace("{target}", str(folder))))
                 if argument.startswith("{target}/") and path.is_relative_to(folder) and path.is_file():
-                    found[str(path)] = path.relative_to(folder).as_posix()
-                    found[argument.replace("{target}", str(self.target.folder))] = found[str(path)]
+                    # However the interpreter comes to call it.
+                    found[str(path)] = found[str(path.resolve())] = path.relative_to(folder).as_posix()
         return found
 
 

@@ -1,11 +1,12 @@
 """Which cases there are: from what the fault-free runs came to."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from outbox import faults as points
 from outbox.errors import BadInput
 from scenarios.explore import calls, strace
 from scenarios.explore.calls import Call, Strike
+from scenarios.targets import trees
 from scenarios.targets.baseline import Baseline, Lines
 from scenarios.targets.commands import Arm, Commands
 from scenarios.targets.destination import FAULTS
@@ -13,10 +14,11 @@ from scenarios.targets.faults import ENQUEUE, LINE, POINT, RECEIVER, RECOVER, SE
 from scenarios.targets.model import Worker
 from scenarios.targets.slot import Slot
 from scenarios.targets.steps import JOB, Steps
+from scenarios.targets.trees import TreeStrike
 
 LINES, SYSCALLS, POINTS, OF_RECEIVER, ALL = "lines", "syscalls", "points", "receiver", "all"
 MODES = (LINES, SYSCALLS, POINTS, OF_RECEIVER, ALL)
-Strikes = Mapping[tuple[str, str, int], Strike]
+Strikes = Mapping[tuple[str, str, int], Strike | TreeStrike]
 _BOUND_SECONDS = 60.0
 
 
@@ -47,11 +49,14 @@ async def strikes_of(commands: Commands, worker: Worker, slot: Slot) -> tuple[St
     why = strace.why_not()
     if why is not None:
         raise BadInput(f"--mode {SYSCALLS}: {why}")
-    found: dict[tuple[str, str, int], Strike] = {}
+    found: dict[tuple[str, str, int], Strike | TreeStrike] = {}
     doubts: list[str] = []
     for role, listed in (await _recorded(commands, worker, slot)).items():
-        found |= {(role, strike.call.name, strike.number): strike for strike in calls.strikes(listed)}
-        doubts += [f"{role}: {each}; cases may not come" for each in calls.not_told_apart(listed)]
+        tree = trees.is_tree(listed)
+        strikes: Iterable[Strike | TreeStrike] = trees.tree_strikes(listed) if tree else calls.strikes(listed)
+        found |= {(role, strike.call.name, strike.number): strike for strike in strikes}
+        if not tree:
+            doubts += [f"{role}: {each}; cases may not come" for each in calls.not_told_apart(listed)]
     return found, doubts
 
 

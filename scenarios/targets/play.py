@@ -24,6 +24,9 @@ from scenarios.targets.model import IDLE, Worker
 from scenarios.targets.outcomes import Arrival, Ended, WorkerCase
 from scenarios.targets.slot import Slot, size_of
 from scenarios.targets.steps import CANARY, JOB, Steps, sleep_growing
+from scenarios.targets.trees import Follower, TreeStrike, stopping
+
+NEVER = "halt23-never"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class Bench:
     commands: Commands
     worker: Worker
     baseline: Baseline
-    strikes: dict[tuple[str, str, int], Strike] = field(default_factory=dict)
+    strikes: dict[tuple[str, str, int], Strike | TreeStrike] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -68,6 +71,7 @@ class Play:
         self._waits = waits
         self._left = list(case.faults)
         self._listing = listing
+        self._follower: Follower | None = None
         self._seen = Seen(time.monotonic())
         self.witness = slot.folder / "witness"
 
@@ -104,10 +108,13 @@ class Play:
         self.witness.unlink(missing_ok=True)
         arm = self._armed(fault)
         self._steps.struck = self.witness.exists
+        following = asyncio.create_task(self._follower.follow()) if self._follower is not None else None
         if role == WORK:
             ran: Ran | None = await self._steps.work((JOB,), self._bound, arm)
         else:
             ran = await self._steps.run(role, JOB if role == ENQUEUE else None, arm)
+        if following is not None:
+            following.cancel()
         self._steps.struck = lambda: False
         assert ran is not None
         self._seen.fired = self._fired(fault, ran)
@@ -128,6 +135,10 @@ class Play:
             if strike is None:
                 return PLAIN
             log = self._slot.folder / "strace"
+            log.unlink(missing_ok=True)
+            if isinstance(strike, TreeStrike):
+                self._follower = Follower(strike, log)
+                return Arm(trace=stopping(strike, self._slot.directory, log))
             return Arm(trace=strace.striking(strike, strace.KILLED, self._slot.directory, log))
         assert fault.kind == POINT
         return Arm(environment={points.HALT_VARIABLE: f"{fault.where}#{fault.occurrence}"})
@@ -204,7 +215,7 @@ class Play:
             # A run that has begun and is to end by itself is not cut off: only who hangs is.
             left += self._bound if self._bench.worker.ends == IDLE else self._bench.baseline.work_seconds
             listed = Watched(self._bench.worker.packages, self._bench.commands.scripts, lines=self._listing)
-            ran = await self._steps.work((JOB, CANARY), left, Arm(listed) if self._listing else PLAIN)
+            ran = await self._steps.work(self._wanted(), left, Arm(listed) if self._listing else PLAIN)
             self._listing = None
             if await self._is_over(ran) or (time.monotonic() > began + seconds and attempt):
                 break
@@ -214,6 +225,18 @@ class Play:
             attempt += 1
         self._seen.watched_until = time.monotonic()
 
+    def _wanted(self) -> tuple[str, ...]:
+        """What `work` is to deliver before it may be stopped; the last one never comes, so that it runs as long as it may."""
+        on = self._bench.worker.pending is None and self._may_come_again()
+        return (JOB, CANARY, NEVER) if on else (JOB, CANARY)
+
+    def _may_come_again(self) -> bool:
+        """Whether the job came before the death and not since, and nobody can say that it is stored no more: then it is waited
+        for, because it may come once more."""
+        came = {each.monotonic > (self._seen.restarted or 0.0) for each in self._slot.arrivals if each.job == JOB}
+        known = self._bench.baseline.gone and not stored.holds(self._slot.directory, JOB)
+        return came == {False} and not known
+
     async def _is_over(self, ran: Ran) -> bool:
         """Whether no more can come: everything arrived and nothing is stored, or what did not arrive is nowhere."""
         if ran.bound is not None:
@@ -221,7 +244,7 @@ class Play:
         missing = {JOB, CANARY} - self._steps.delivered
         count = await stored.pending(self._bench.commands, self._steps.values)
         if not missing:
-            return not count
+            return not (count or (count is None and self._may_come_again()))
         return count == 0 and self._bench.worker.ends == IDLE
 
     # What came of it

@@ -99,6 +99,8 @@ def _guarantee(check: Handed) -> Iterator[str]:
         yield f"What {package['name']} documents: {package['guarantee']}"
         if package["source"]:
             yield f"({package['source']})"
+        yield ""
+        yield "If that is what was seen, it is no defect, and there is nothing to report."
 
 
 def _steps(line: Mapping[str, Any], worker: Mapping[str, Any]) -> Iterator[str]:

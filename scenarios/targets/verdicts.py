@@ -61,15 +61,17 @@ def breaks(claims: str | None) -> tuple[str, ...]:
 def holding(cases: Iterable[Mapping[str, Any]]) -> list[str]:
     """The claims that hold over these lines, those in doubt left out: the weaker first, none where nothing holds."""
     once = delivered = keyed = True
+    decided = False
     for case in cases:
         if case["verdict"] == UNKNOWN:
             continue
+        decided = True
         effects = case["effects"].values()
         once = once and all(effect["unkeyed"] <= 1 for effect in effects)
         delivered = delivered and case["verdict"] not in (LOST, STUCK)
         keyed = keyed and all(effect["keyed"] == 1 for effect in effects)
     found = ((AT_MOST_ONCE, once), (AT_LEAST_ONCE, delivered), (APPLIED_ONCE, delivered and keyed))
-    return [claim for claim, holds in found if holds]
+    return [claim for claim, holds in found if holds and decided]
 
 
 def of_worker_check(by_verdict: Mapping[str, int], holds: Sequence[str], claims: str | None) -> str:

@@ -15,7 +15,7 @@ import outbox.dispatcher
 import outbox.producer  # noqa: F401
 import receivers.__main__  # noqa: F401
 from outbox import faults
-from scenarios.engine.spawner import run_entry
+from scenarios.engine.entry import run_entry
 from tests.scenarios.programs import wait_forever
 
 

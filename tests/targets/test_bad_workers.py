@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -61,6 +62,23 @@ async def test_a_count_that_does_not_see_the_job_is_refused(tmp_path: Path) -> N
     async with slot_of(bad("", pending=("echo", "0")), tmp_path) as (_commands, runs, _slot):
         with pytest.raises(BadInput, match="pending counts wrongly: after enqueue it was 0"):
             await runs.first()
+
+
+@pytest.mark.campaign
+async def test_modules_that_start_a_thread_are_not_loaded_for_forks(tmp_path: Path) -> None:
+    library = tmp_path / "library"
+    library.mkdir()
+    (library / "quiet.py").write_text("")
+    (library / "busy.py").write_text("import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n")
+    (library / "sitecustomize.py").write_text("import quiet\n")
+    for imported, told in (("quiet", True), ("busy", False)):
+        (library / "sitecustomize.py").write_text(f"import {imported}\n")
+        target = replace(bad(""), contents=replace(bad("").contents, environment={"PYTHONPATH": str(library)}))
+        async with slot_of(target, tmp_path / imported) as (_commands, runs, _slot):
+            await runs.first()
+            modules = await runs.loadable()
+        assert ("urllib.request" in modules) is told
+        assert ("start threads" in modules) is not told
 
 
 @pytest.mark.campaign

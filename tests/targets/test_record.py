@@ -28,7 +28,8 @@ def test_what_is_documented_stands_beside_what_was_found(tmp_path: Path) -> None
     assert row == (
         "| `toy-worker`: toy 1.0. a queue in a table | a job that was accepted is done "
         "([source](https://toy.example/guarantee)) | at-least-once: it does not hold | none | 6 "
-        "| lost in 1 of 6 cases: `worker.py:14` work(); stuck in 1 of 6 cases: `worker.py:11` work(); duplicate-unkeyed in 2 of 6 cases: `worker.py:12-13` work() "
+        "| lost in 1 of 6 cases: `worker.py:14` work(); stuck in 1 of 6 cases: `worker.py:11` work(); "
+        "duplicate-unkeyed in 2 of 6 cases: `worker.py:12-13` work() "
         "| 0.5 s |"
     )
     assert "run.py check worker" in text

@@ -44,6 +44,12 @@ def test_neighbouring_lines_with_the_same_verdict_are_one_window_the_worst_first
     assert (summary["holds"], summary["verdict"]) == ([], "FAIL")
 
 
+def test_over_nothing_but_doubts_no_claim_holds() -> None:
+    doubt = worker_case(11, "k", verdict=verdicts.UNKNOWN, fired=False).data()
+    assert verdicts.holding([]) == verdicts.holding([doubt]) == []
+    assert verdicts.holding([doubt, CASES[0].data()]) == ["at-most-once", "at-least-once", "applied-once-with-keys"]
+
+
 def test_a_claim_is_judged_by_what_holds_and_no_claim_by_what_is_lost_stuck_or_under_two_keys() -> None:
     counts = {verdicts.UNKEYED: 3, verdicts.RECOVERED: 4}
     holds = ["at-least-once", "applied-once-with-keys"]

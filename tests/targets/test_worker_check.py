@@ -84,6 +84,24 @@ def test_a_receiver_that_dies_refuses_or_hangs_up_costs_no_job(tmp_path: Path) -
     }
 
 
+def test_a_worker_with_points_of_its_own_halts_at_each(tmp_path: Path) -> None:
+    code, said = check("points", tmp_path / "out", "--mode", "points")
+    assert code == 0, said
+    found = {line["case"]: line["verdict"] for line in lines(tmp_path / "out")}
+    assert found == {"enqueue:point:file.written#1": "recovered", "work:point:job.sent#1": "duplicate-unkeyed"}
+
+
+def test_without_a_count_of_what_is_stored_a_late_duplicate_is_waited_for(tmp_path: Path) -> None:
+    """The lease of the job that was sent ends after the worker, idle, has ended for the first time."""
+    text = (WORKERS / "good.toml").read_text()
+    path = tmp_path / "target.toml"
+    path.write_text("\n".join(line for line in text.splitlines() if not line.startswith("pending")))
+    (tmp_path / "sqlite_worker.py").symlink_to(WORKERS / "sqlite_worker.py")
+    code, said = check(str(path.with_suffix("")), tmp_path / "out")
+    assert code == 0, said
+    assert verdicts(tmp_path / "out")["duplicate-unkeyed"] == 3
+
+
 def test_the_recovery_is_killed_too(tmp_path: Path) -> None:
     code, said = check("good", tmp_path / "out", "--depth", "2", "--budget", "90")
     assert code == 0, said

@@ -1,7 +1,7 @@
 """DBOS on SQLite: a queued workflow with one step that is retried; launching DBOS recovers what a dead process had begun.
 
-A workflow is recovered by the version of the application that began it, and the version is a hash of the workflows' source: leave
-this file as it is between a death and the restart.
+A workflow is recovered by the version of the application that began it, and the version is a hash of the workflows' source:
+leave this file as it is between a death and the restart.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""persist-queue's acknowledged SQLite queue, everything as it comes: whoever opens it resumes what was taken, producers as well."""
+"""persist-queue's acknowledged SQLite queue, as it comes: whoever opens it resumes what was taken, producers as well."""
 
 import json
 import sys
