@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 from scenarios.targets.battery_model import Bench
 from scenarios.targets.receiver_http import Exchange, Request, Sending
@@ -11,6 +12,7 @@ from scenarios.targets.receiver_trial import (
     LOST,
     MET,
     SKIPPED,
+    STUCK,
     STYLE,
     UNCLEAR,
     VIOLATED,
@@ -254,9 +256,12 @@ async def hang_up_during(bench: Bench) -> Sequence[Seen]:
     await sending.send(0.5)
     trial.note(sending.hang_up())
     early = await trial.applied(0, LINGER_SECONDS)
-    if early:
-        return [trial.seen(VIOLATED, f"half of a request was applied ({told_effects(early)}): what was sent is lost", LOST)]
-    return [await after_fault(trial, await trial.persist(request), None)]
+    seen = await after_fault(trial, await trial.persist(request), None)
+    if not early:
+        return [seen]
+    # Its key is taken by something that nobody sent: the operation itself can never come to be.
+    severity = STUCK if seen.verdict == MET else seen.severity
+    return [replace(seen, verdict=VIOLATED, severity=severity, text=f"half of a request was applied; then {seen.text}")]
 
 
 async def hang_up_after(bench: Bench) -> Sequence[Seen]:
