@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scenarios.targets.battery_model import Bench
-from scenarios.targets.probes_answers import CROWD, crowd, judge_crowd
+from scenarios.targets.probes_crowds import CROWD, crowd, judge_crowd
 from scenarios.targets.probes_deaths import kept, started_again, uncounted
 from scenarios.targets.receiver_effects import Uncounted
 from scenarios.targets.receiver_http import Exchange, Request, Sending
@@ -172,7 +172,8 @@ class _Strikes:
 
     async def _again(self, trial: Trial, place: Place, request: Request) -> Seen | _Open:
         """Start it again after its death, and send the request once more."""
-        wrong = await started_again(trial, _fault(place))
+        # Who was told of a success does not ask again: the effect must be there.
+        wrong = await started_again(trial, _fault(place), done=int(trial.exchanges[-1].success))
         if wrong is not None:
             self._down += wrong.severity == STUCK
             return wrong
@@ -217,7 +218,7 @@ async def concurrent_slowed(bench: Bench) -> Sequence[Seen]:
         request = trial.request(trial.operation())
         async with slowed(bench, stand, "concurrent-slowed"):
             await crowd(trial, request, CROWD)
-        seen = kept(stand, await judge_crowd(bench, trial, request))
+        seen = kept(stand, await judge_crowd(trial, request))
         stand.check()
     return [seen]
 
