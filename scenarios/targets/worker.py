@@ -20,7 +20,7 @@ from scenarios.targets import derive
 from scenarios.targets.baseline import Baseline, Baselines, Lines, forkable, merged, read_lines
 from scenarios.targets.commands import Commands
 from scenarios.targets.faults import RECEIVER, RECOVER, SYSCALL, WORK, Case, parse
-from scenarios.targets.model import Target, Worker
+from scenarios.targets.model import IDLE, Target, Worker
 from scenarios.targets.outcomes import WorkerCase
 from scenarios.targets.play import Bench, Play, write_finding
 from scenarios.targets.services import Services
@@ -158,7 +158,7 @@ class Check:
         second = await runs.listed(commands.scripts)
         if isinstance(first, str) or isinstance(second, str):
             raise BadInput(f"without any fault it does not do the same twice: {first if isinstance(first, str) else second}")
-        baseline.lines.update(merged(first, second))
+        baseline.lines.update(merged(first, second, waits=self._worker.ends != IDLE))
         if not any(lines.counts for lines in baseline.lines.values()):
             raise BadInput(
                 "no line of a function was executed, neither of the target's own Python scripts nor of packages: name packages "
