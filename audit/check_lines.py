@@ -177,7 +177,8 @@ def hold_receiver(line: dict[str, Any], note: Note, place: str) -> None:
     before, after = line["effects"]["before"], line["effects"]["after"]
     if (before is None) != (after is None):
         note(f"{place} effects", "were counted only once")
-    if before is not None and after is not None and after < before:
+    gone = line["verdict"] == VIOLATED and line["severity"] == LOST
+    if before is not None and after is not None and after < before and not gone:
         note(f"{place} effects", f"fell from {before} to {after}: what has happened does not go away")
     if line["verdict"] == SKIPPED and not line["seen"]:
         note(f"{place} seen", "is empty, but whoever skips says why")
@@ -188,7 +189,7 @@ def hold_receiver(line: dict[str, Any], note: Note, place: str) -> None:
 def _one_effect(line: dict[str, Any], count: int, note: Note, place: str) -> None:
     """What was counted goes with the verdict of an expectation of one effect."""
     verdict = f"{line['verdict']} ({line['severity']})" if line["verdict"] == VIOLATED else line["verdict"]
-    wanted = {MET: count == 1, f"{VIOLATED} ({LOST})": count == 0, f"{VIOLATED} ({DUPLICATED})": count > 1}
+    wanted = {MET: count == 1, f"{VIOLATED} ({LOST})": count <= 0, f"{VIOLATED} ({DUPLICATED})": count > 1}
     if not wanted.get(verdict, count < 2 or verdict == UNCLEAR):
         note(f"{place} verdict", f"is {verdict}, but the counted effects rose by {count}")
     if line["verdict"] == MET and not any(each["status"] is not None and each["status"] < 300 for each in line["exchanges"]):

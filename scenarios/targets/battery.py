@@ -14,6 +14,7 @@ import json
 from scenarios.explore import strace
 from scenarios.targets import probes_answers as answers
 from scenarios.targets import probes_calls as calls
+from scenarios.targets import probes_crowds as crowds
 from scenarios.targets import probes_deaths as deaths
 from scenarios.targets.battery_model import DRAFT, STUDY, Expectation
 from scenarios.targets.model import Receiver
@@ -202,17 +203,17 @@ BATTERY: tuple[Expectation, ...] = (
         "concurrent-duplicates",
         STUDY,
         DUPLICATED,
-        f"the same request from {answers.CROWD} processes at once, up to {answers.CROWD_ROUNDS} times",
+        f"the same request from {crowds.CROWD} processes at once, up to {crowds.CROWD_ROUNDS} times",
         "1 effect",
-        answers.concurrent_duplicates,
+        crowds.concurrent_duplicates,
     ),
     Expectation(
         "concurrent-answers",
         DRAFT,
         UNCLEAR,
-        f"the same request from {answers.CROWD} processes at once",
+        f"the same request from {crowds.CROWD} processes at once",
         "one result for all, or a conflict error while it is worked on (section 2.6, SHOULD)",
-        answers.concurrent_answers,
+        crowds.concurrent_answers,
     ),
     Expectation(
         "restart-after-success",
@@ -268,7 +269,7 @@ BATTERY: tuple[Expectation, ...] = (
         "concurrent-slowed",
         STUDY,
         DUPLICATED,
-        f"the same request from {answers.CROWD} processes at once, each call of the receiver slowed down",
+        f"the same request from {crowds.CROWD} processes at once, each call of the receiver slowed down",
         "1 effect",
         calls.concurrent_slowed,
         (_started, _traced),

@@ -22,9 +22,11 @@ from scenarios.engine.interrupts import stoppable
 from scenarios.targets import derive, junit, presence, receiver_command, repro, results, verdicts
 from scenarios.targets.file import read
 from scenarios.targets.outcomes import WorkerCase
+from scenarios.targets.receiver_stand import WATCH_SECONDS
 from scenarios.targets.worker import EXEC, FORK, Asked, Check, scratch_folder
 
 QUIET_SECONDS, LIVELY_SECONDS = 5.0, 0.1
+LONGEST_WATCH_SECONDS = 3600.0
 
 
 class Progress:
@@ -104,9 +106,10 @@ def worker(arguments: argparse.Namespace) -> int:
 def receiver(arguments: argparse.Namespace) -> int:
     """Check a receiver: repeat, disturb, stop and kill, and see what it lost, applied twice, or left stuck."""
     python = interpreter(arguments.python)
-    return receiver_command.check(
-        receiver_command.Asked(arguments.target, arguments.out, arguments.only, python), sys.stderr or io.StringIO()
-    )
+    if not 0 < arguments.watch <= LONGEST_WATCH_SECONDS:
+        raise BadInput(f"--watch {arguments.watch:g}: expected seconds, more than 0 and at most {LONGEST_WATCH_SECONDS:g}")
+    asked = receiver_command.Asked(arguments.target, arguments.out, arguments.only, python, arguments.watch)
+    return receiver_command.check(asked, sys.stderr or io.StringIO())
 
 
 def interpreter(given: str | None) -> str:
@@ -147,6 +150,13 @@ def _worker_options(command: argparse.ArgumentParser) -> None:
 
 def _receiver_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--only", metavar="NAME", help="one expectation, or one place of it, by its name")
+    command.add_argument(
+        "--watch",
+        type=float,
+        default=WATCH_SECONDS,
+        metavar="SECONDS",
+        help="how long a retry after a fault has until it is called stuck (default: %(default)g)",
+    )
 
 
 def _shared_options(command: argparse.ArgumentParser) -> None:

@@ -1,13 +1,11 @@
-"""Probes in which nobody dies: repetitions, other bodies, keys of every shape, failing handlers, clients that go, crowds."""
+"""Probes in which nobody dies: repetitions, other bodies, keys of every shape, failing handlers, clients that go."""
 
-import base64
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
-from scenarios.engine.supervisor import Launch
 from scenarios.targets.battery_model import Bench
-from scenarios.targets.receiver_http import Exchange, Request, Sending, received
-from scenarios.targets.receiver_process import end
+from scenarios.targets.receiver_http import Exchange, Request, Sending
 from scenarios.targets.receiver_trial import (
     DUPLICATED,
     LINGER_SECONDS,
@@ -24,9 +22,6 @@ from scenarios.targets.receiver_trial import (
     count_once,
     told_effects,
 )
-
-CROWD, CROWD_ROUNDS = 8, 4
-CROWD_SECONDS = 30.0
 
 
 async def replay(bench: Bench) -> Sequence[Seen]:
@@ -261,9 +256,12 @@ async def hang_up_during(bench: Bench) -> Sequence[Seen]:
     await sending.send(0.5)
     trial.note(sending.hang_up())
     early = await trial.applied(0, LINGER_SECONDS)
-    if early:
-        return [trial.seen(VIOLATED, f"half of a request was applied ({told_effects(early)}): what was sent is lost", LOST)]
-    return [await after_fault(trial, await trial.persist(request), None)]
+    seen = await after_fault(trial, await trial.persist(request), None)
+    if not early:
+        return [seen]
+    # Its key is taken by something that nobody sent: the operation itself can never come to be.
+    severity = STUCK if seen.verdict == MET else seen.severity
+    return [replace(seen, verdict=VIOLATED, severity=severity, text=f"half of a request was applied; then {seen.text}")]
 
 
 async def hang_up_after(bench: Bench) -> Sequence[Seen]:
@@ -274,80 +272,3 @@ async def hang_up_after(bench: Bench) -> Sequence[Seen]:
     await sending.send()
     trial.note(sending.hang_up())
     return [await after_fault(trial, await trial.persist(request), None)]
-
-
-async def concurrent_duplicates(bench: Bench) -> Sequence[Seen]:
-    """One request from N processes at once, several times over."""
-    for _round in range(CROWD_ROUNDS):
-        trial = await bench.trial(f"concurrent-duplicates-{_round + 1}")
-        request = trial.request(trial.operation())
-        await crowd(trial, request)
-        seen = await judge_crowd(bench, trial, request)
-        if seen.verdict != MET:
-            break
-    return [seen]
-
-
-async def judge_crowd(bench: Bench, trial: Trial, request: Request) -> Seen:
-    """What is said of the effects of a crowd. A crowd of which nobody heard of a success asks once more, patiently."""
-    answers = trial.exchanges[-CROWD:]
-    told = _tally(answers)
-    if not any(each.success for each in answers):
-        seen = await after_fault(trial, await trial.persist(request), None)
-        return Seen(seen.verdict, f"{CROWD} at once: {told}; then {seen.text}", seen.severity, *_rest(seen))
-    verdict, text, severity = await count_once(trial, expected=1)
-    return trial.seen(verdict, f"{text}; {CROWD} at once: {told}", severity)
-
-
-def _rest(seen: Seen) -> tuple[Sequence[Exchange], int | None, int | None]:
-    return seen.exchanges, seen.before, seen.after
-
-
-async def concurrent_answers(bench: Bench) -> Sequence[Seen]:
-    """What the crowd is told: one success; the others the same, or to come again."""
-    trial = await bench.trial("concurrent-answers")
-    request = trial.request(trial.operation())
-    answers = await crowd(trial, request)
-    again = await trial.persist(request)
-    await trial.applied(1)
-    told = _tally(answers)
-    bodies = {(each.status, each.body) for each in answers if each.success}
-    wrong = [each for each in answers if not (each.success or each.come_again or trial.is_usual(each))]
-    if wrong:
-        return [trial.seen(VIOLATED, f"{told}: expected a result, or 409, of each")]
-    if not bodies and not again.success:
-        return [trial.seen(VIOLATED, f"{told}, and later {again.told()}", STUCK)]
-    if len(bodies) > 1:
-        return [trial.seen(VIOLATED, f"{told}: those with a success were told different results")]
-    return [trial.seen(MET, told)]
-
-
-async def crowd(trial: Trial, request: Request, number: int = CROWD) -> Sequence[Exchange]:
-    """Send a request from so many processes at once, and note what came of it."""
-    stand = trial.stand
-    file = stand.site.scratch / f"{trial.label}.request"
-    file.write_bytes(request.encoded(stand.address.told))
-    arguments = (stand.address.host, str(stand.address.port), str(number), str(file))
-    child = await stand.site.supervisor.start(Launch("scenarios.targets.receiver_crowd", arguments, stand.site.scratch, {}))
-    try:
-        await child.wait(CROWD_SECONDS)
-    except TimeoutError:
-        await end(stand.site.supervisor, child)
-    try:
-        told = json.loads(file.with_name(f"{file.name}.answers").read_text())
-    except (OSError, ValueError):
-        told = [{"response": None, "seconds": CROWD_SECONDS}] * number
-    answers = [
-        await received(request, None if each["response"] is None else base64.b64decode(each["response"]), each["seconds"])
-        for each in told
-    ]
-    for each in answers:
-        trial.note(each)
-    return answers
-
-
-def _tally(answers: Sequence[Exchange]) -> str:
-    counts: dict[str, int] = {}
-    for each in answers:
-        counts[each.told()] = counts.get(each.told(), 0) + 1
-    return ", ".join(f"{number} times {told}" if number > 1 else f"once {told}" for told, number in counts.items())

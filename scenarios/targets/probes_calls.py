@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scenarios.targets.battery_model import Bench
-from scenarios.targets.probes_answers import CROWD, crowd, judge_crowd
+from scenarios.targets.probes_crowds import CROWD, crowd, judge_crowd
 from scenarios.targets.probes_deaths import kept, started_again, uncounted
 from scenarios.targets.receiver_effects import Uncounted
 from scenarios.targets.receiver_http import Exchange, Request, Sending
@@ -217,7 +217,7 @@ async def concurrent_slowed(bench: Bench) -> Sequence[Seen]:
         request = trial.request(trial.operation())
         async with slowed(bench, stand, "concurrent-slowed"):
             await crowd(trial, request, CROWD)
-        seen = kept(stand, await judge_crowd(bench, trial, request))
+        seen = kept(stand, await judge_crowd(trial, request))
         stand.check()
     return [seen]
 

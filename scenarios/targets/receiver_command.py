@@ -17,7 +17,7 @@ from scenarios.targets import presence, receiver_check, results, verdicts
 from scenarios.targets.battery_model import Expectation
 from scenarios.targets.file import read
 from scenarios.targets.model import Target
-from scenarios.targets.receiver_stand import MAX_KEPT_BYTES, Site, folder_bytes, output_of, special
+from scenarios.targets.receiver_stand import MAX_KEPT_BYTES, WATCH_SECONDS, Site, folder_bytes, output_of, special
 from scenarios.targets.receiver_trial import MET, SKIPPED, UNCLEAR, VIOLATED, Seen
 from scenarios.targets.services import Services
 
@@ -33,6 +33,7 @@ class Asked:
     out: Path
     only: str | None
     python: str
+    watch_seconds: float = WATCH_SECONDS
 
 
 def check(asked: Asked, stream: TextIO) -> int:
@@ -44,9 +45,8 @@ def check(asked: Asked, stream: TextIO) -> int:
     if here.missing is not None:
         raise BadInput(here.missing)
     receiver_check.choose(asked.only)
-    plan = results.Plan(
-        kind=results.RECEIVER, target=target, options={"only": asked.only}, python=asked.python, versions=here.versions
-    )
+    options = {"only": asked.only, "watch_seconds": asked.watch_seconds}
+    plan = results.Plan(kind=results.RECEIVER, target=target, options=options, python=asked.python, versions=here.versions)
     with results.begin(asked.out, plan) as made:
         asyncio.run(_played(asked, target, made, stream))
         summary = made.finish()
@@ -72,7 +72,7 @@ async def _played(asked: Asked, target: Target, made: results.Check, stream: Tex
             async with servers, Supervisor(ROOT, "fork", (CROWD_MODULE,)) as supervisor:
                 scratch = place / "crowd"
                 scratch.mkdir()
-                site = Site(target, supervisor, asked.python, servers, scratch)
+                site = Site(target, supervisor, asked.python, servers, scratch, asked.watch_seconds)
                 for case in await receiver_check.play(site, place, asked.only, told):
                     made.add(case.case)
                     if case.files is not None:

@@ -33,17 +33,20 @@ SETTLE_SECONDS = 0.5
 POLL_SECONDS = 0.01
 ELSEWHERE_SECONDS = 3.0
 CLOCK = "clock"
+WATCH_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What all stands of a check share. `scratch` is a folder for what the harness itself needs."""
+    """What all stands of a check share. `scratch` is a folder for what the harness itself needs; a retry after a fault has
+    `watch_seconds` until it is called stuck."""
 
     target: Target
     supervisor: Supervisor
     python: str
     services: Services
     scratch: Path
+    watch_seconds: float = WATCH_SECONDS
 
     @property
     def receiver(self) -> Receiver:

@@ -20,7 +20,7 @@ from scenarios.targets.receiver_stand import Stand
 
 MET, VIOLATED, UNCLEAR, SKIPPED = "met", "violated", "unclear", "skipped"
 LOST, DUPLICATED, STUCK, STYLE = "lost", "duplicated", "stuck", "style"
-WATCH_SECONDS = 10.0
+CANARY_SECONDS = 5.0
 SETTLE_SECONDS, LINGER_SECONDS, POLL_SECONDS = 1.0, 0.2, 0.02
 LONG_SECONDS = 1.0
 MOST_KEPT = 16
@@ -55,7 +55,7 @@ class Operation:
 @dataclass(slots=True)
 class Trial:
     """One trial on `stand`. Begin it, send, and close it with `seen`. `usual` is what a repetition is answered here when
-    nothing went wrong."""
+    nothing went wrong, `waited` how long a patient sender tried."""
 
     stand: Stand
     label: str
@@ -64,6 +64,7 @@ class Trial:
     notes: list[str] = field(default_factory=list)
     before: int = 0
     after: int = 0
+    waited: float = 0.0
     _number: int = 0
 
     async def begin(self) -> "Trial":
@@ -105,12 +106,14 @@ class Trial:
             self.after = await self.stand.counter.count()
         return self.after - self.before
 
-    async def persist(self, request: Request, seconds: float = WATCH_SECONDS) -> Exchange:
+    async def persist(self, request: Request, seconds: float | None = None) -> Exchange:
         """Send as a patient sender does: again and again until it succeeds, is refused for good, or the time is over."""
-        deadline = time.monotonic() + seconds
+        began = time.monotonic()
+        deadline = began + (self.stand.site.watch_seconds if seconds is None else seconds)
         pause, late = 0.02, False
         while True:
             happened = await self.send(request)
+            self.waited = time.monotonic() - began
             final = happened.success or (happened.refused and not happened.come_again)
             # Who was let wait for long has tried seldom: the next attempt may be the one that succeeds.
             patient = happened.seconds < LONG_SECONDS or late
@@ -201,7 +204,7 @@ def told_effects(number: int) -> str:
     return "1 effect" if number == 1 else f"{number} effects"
 
 
-async def after_fault(trial: Trial, last: Exchange, fault: Mapping[str, Any] | None, watched: float = WATCH_SECONDS) -> Seen:
+async def after_fault(trial: Trial, last: Exchange, fault: Mapping[str, Any] | None) -> Seen:
     """What a retry after a fault must have found: one effect, and an answer that says so.
 
     `last` is what the patient sender was told last. A receiver that tells every repetition "409, done already", also when
@@ -210,12 +213,13 @@ async def after_fault(trial: Trial, last: Exchange, fault: Mapping[str, Any] | N
     applied = await trial.applied(1, LINGER_SECONDS)
     canary = await _canary(trial)
     answered = last.success or trial.is_usual(last)
+    told = f"{last.told()} after {trial.waited:.1f} s" if trial.waited >= LONG_SECONDS else last.told()
     if applied > 1:
-        return trial.seen(VIOLATED, f"{told_effects(applied)}; the retry was answered {last.told()}", DUPLICATED, fault)
+        return trial.seen(VIOLATED, f"{told_effects(applied)}; the retry was answered {told}", DUPLICATED, fault)
     if answered and applied == 0:
         return trial.seen(VIOLATED, f"no effect, and the retry is answered {last.told()} as if there were one", LOST, fault)
     if not answered:
-        what = "refused for good" if last.refused and not last.come_again else f"for {watched:g} s"
+        what = "refused for good" if last.refused and not last.come_again else f"for {trial.waited:.0f} s"
         return trial.seen(
             VIOLATED, f"{told_effects(applied)}; every retry is answered {last.told()}, {what}; {canary[1]}", STUCK, fault
         )
@@ -223,14 +227,14 @@ async def after_fault(trial: Trial, last: Exchange, fault: Mapping[str, Any] | N
         return trial.seen(VIOLATED, f"1 effect; {canary[1]}", STUCK, fault)
     if not last.success:
         trial.notes.append(f"every repetition is answered {last.told()} here, also where nothing went wrong")
-    return trial.seen(MET, f"1 effect; the retry was answered {last.told()}", None, fault)
+    return trial.seen(MET, f"1 effect; the retry was answered {told}", None, fault)
 
 
 async def _canary(trial: Trial) -> tuple[bool, str]:
     """Whether a new operation passes, and how to say it. Its exchange is kept, its effect is not counted with the others."""
     fresh = Trial(trial.stand, f"{trial.label}-canary")
     await fresh.begin()
-    happened = trial.note(await fresh.persist(fresh.request(fresh.operation()), WATCH_SECONDS / 2))
+    happened = trial.note(await fresh.persist(fresh.request(fresh.operation()), CANARY_SECONDS))
     if happened.success and await fresh.applied(1) >= 1:
         return True, "a new operation passes meanwhile"
     return False, f"a new operation does not pass either ({happened.told()})"
