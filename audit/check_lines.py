@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from audit.shapes import Shape
 
 HALTED, KILLED = 23, "SIGKILL"
+ENDED_FIRST = "it ended by itself in the moment in which it was to die"
 FAULT: Shape = {
     "kind": one_of(LINE, SYSCALL, POINT, RECEIVER), "where": NAME, "function": optional(NAME), "occurrence": POSITIVE,
 }  # fmt: skip
@@ -145,7 +146,8 @@ def _ending(line: dict[str, Any], note: Note, place: str) -> None:
     ended = (line["ended"]["exit_code"], line["ended"]["signal"])
     dies = {LINE: ((HALTED, None), (None, KILLED)), POINT: ((HALTED, None),), SYSCALL: ((None, KILLED),)}
     wanted = dies.get(line["fault"]["kind"])
-    if wanted is not None and line["fired"] and ended not in wanted:
+    first = line["fault"]["kind"] == LINE and ended[1] is None and ENDED_FIRST in line["notes"]
+    if wanted is not None and line["fired"] and ended not in wanted and not first:
         note(f"{place} ended", f"is {show(line['ended'])}, but who died at a {line['fault']['kind']} ends otherwise")
     if (line["stored"] is None) != (line["stored_by"] is None):
         note(f"{place} stored_by", f"is {show(line['stored_by'])} beside a stored of {show(line['stored'])}")

@@ -12,6 +12,9 @@ from typing import Any
 LINE, SYSCALL, POINT, RECEIVER_FAULT = "line", "syscall", "point", "receiver"
 FAULT_KINDS = (LINE, SYSCALL, POINT, RECEIVER_FAULT)
 ROLES = ("setup", "enqueue", "work", "recover", "receiver")
+# Noted where a thread came to the line while the process was ending by itself: it may have been quicker than its death.
+ENDED_FIRST = "it ended by itself in the moment in which it was to die"
+HALTED, KILLED = 23, "SIGKILL"
 PENDING, BYTES = "pending", "bytes"
 
 

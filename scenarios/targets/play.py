@@ -150,6 +150,8 @@ class Play:
                 return False
             file, _, function = self.witness.read_text("utf-8").strip().partition(" ")
             self._seen.place = (file, function)
+            if ran.ending.exit_code != outcomes.HALTED and ran.ending.signal != outcomes.KILLED:
+                self._steps.notes.append(outcomes.ENDED_FIRST)
             return True
         if fault.kind == SYSCALL:
             return ran.ending.signal == signal.SIGKILL.name and ran.bound is None

@@ -1,6 +1,7 @@
 """Whether a target can run on this machine, and which versions of its packages are there: asked of its own interpreter."""
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -38,6 +39,13 @@ class Presence:
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
+def _environment(target: Target) -> dict[str, str]:
+    """Ours, but what can be imported is what the target can import, and nothing that lies where we were started."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    path = target.contents.environment.get("PYTHONPATH", "").replace("{target}", str(target.folder))
+    return {**kept, "PYTHONPATH": path} if path else kept
+
+
 def look(target: Target, python: str) -> Presence:
     """Look for what a target needs, and ask for versions."""
     contents, package = target.contents, target.contents.package
@@ -54,7 +62,8 @@ def look(target: Target, python: str) -> Presence:
         asked = subprocess.run(
             [python, "-c", _ASK, json.dumps(names)],
             stdin=subprocess.DEVNULL,
-            cwd="/",  # what lies where we were started is not what the target can import
+            cwd="/",
+            env=_environment(target),
             capture_output=True,
             text=True,
             timeout=SECONDS,

@@ -18,6 +18,7 @@ from audit.explain import explain
 from audit.inventory import Checkout
 from scenarios.engine.study import ROOT
 from scenarios.targets import results, verdicts
+from scenarios.targets.outcomes import ENDED_FIRST, Ended
 from tests.targets.made import CASES, checked, plan, receiver_case, worker_case
 
 Edit = Callable[[dict[str, Any]], object]
@@ -72,6 +73,11 @@ def test_a_check_in_which_all_recovered_passes_and_says_what_it_takes_on_its_wor
     assert "taken on its word: that the processes died so" in report.checked
     assert any(line.startswith("PASS means") for line in explain(report))
     assert all(line.isascii() for line in explain(report))
+
+
+def test_a_process_that_was_quicker_than_its_death_is_no_contradiction_where_that_is_noted(tmp_path: Path) -> None:
+    case = worker_case(10, "k", ended=Ended(exit_code=0), notes=(ENDED_FIRST,))
+    assert audited(checked(tmp_path, case)).verdict == "PASS"
 
 
 def test_a_check_that_found_something_fails_with_its_windows_and_evidence_that_agrees(whole: Path) -> None:
