@@ -25,8 +25,12 @@ VARIABLE = "SYSCALL_AT"
 JOURNAL = ".jsonl"
 # An interrupted call is made again by right, and what is written short is written on.
 NO_REFUSAL = (strace.KILLED, "EINTR", strace.SHORT)
-DECLARED_CODES = frozenset({0, 1, 2, *range(10, 17)})
+DECLARED_CODES = frozenset({0, 2, *range(10, 17)})
+# Python ends with 1 by itself; these programs declare it, too.
+NOTHING_TO_DO = 1
+MAY_FIND_NOTHING = frozenset({"outbox.dispatch", "scenarios.explore.consumer", "scenarios.oracle.operators"})
 TRACEBACK = "Traceback (most recent call last)"
+ITSELF, KILL = "itself", "SIGKILL"
 _NO_LIMIT = -1  # RLIM_INFINITY
 
 
@@ -196,13 +200,31 @@ def relied_on(fault: SysFault, found: Sequence[Call], at: int) -> Iterator[str]:
             return
 
 
+def doubtful_ends(processes: Sequence[Process], *, struck: bool) -> Iterator[str]:
+    """Processes that a signal ended which nobody of the case had sent. With `struck` only by SIGKILL, which is what a machine
+    sends that has no memory left: what else a program does when a call of it fails is its own doing, and undeclared."""
+    for process in processes:
+        sent = process.child.ended.result().signal
+        if ended_itself_by_signal(process) and (sent == KILL or not struck):
+            yield f"{process} was ended by {sent}, which nobody had sent; see what the machine, or the program, says of it"
+
+
+def ended_itself_by_signal(process: Process) -> bool:
+    """Whether a signal ended it, and neither a fault of the case nor the harness did."""
+    return process.child.ended.result().signal is not None and process.ended_by == ITSELF
+
+
 def undeclared(processes: Sequence[Process]) -> Iterator[str]:
     """Programs that ended as no program of the study says that it may."""
     for process in processes:
-        code = process.child.ended.result().exit_code
+        ending = process.child.ended.result()
+        code = ending.exit_code
+        declared = code in DECLARED_CODES or (code == NOTHING_TO_DO and process.program.module in MAY_FIND_NOTHING)
         if TRACEBACK in process.child.stderr.text():
             yield f"{process}: it said a traceback: {process.child.stderr.text().strip().splitlines()[-1]}"
-        elif code is not None and code not in DECLARED_CODES:
+        elif ended_itself_by_signal(process) and ending.signal != KILL:
+            yield f"{process}: it ended with {ending.signal}, which nobody had sent"
+        elif code is not None and not declared:
             yield f"{process}: it ended with {code}, which it does not declare"
 
 

@@ -139,6 +139,8 @@ def test_the_audit_knows_the_same_calls_errors_and_explanations() -> None:
     assert set(campaign_words.ON_FILES) == set(calls.ON_FILES)
     assert campaign_words.ON_SOCKETS == calls.ON_SOCKETS
     assert frozenset(campaign_words.DECLARED_CODES) == struck.DECLARED_CODES
+    assert frozenset(campaign_words.MAY_FIND_NOTHING) == struck.MAY_FIND_NOTHING
+    assert campaign_words.NOTHING_TO_DO == struck.NOTHING_TO_DO
 
 
 @pytest.mark.parametrize(
