@@ -160,6 +160,9 @@ class Campaign:
             for wrong in [*found.doubts, *found.violations]:
                 note(folder.path, f"does not hold without any fault: {wrong}")
             runs.append(campaign_struck.listings(self.states, folder, (case, found.play.rounds), note))
+            for record in found.play.records:
+                if not runs[-1][record["step"] - 1].get(record["process"]):
+                    note(folder.path, f"no call of {record['process']} was recorded in round {record['step']}")
             self.expected |= folder.paths()
         if len(runs) != len(("calls-1", "calls-2")):
             note(base, "has not two runs whose calls were recorded")

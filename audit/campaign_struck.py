@@ -108,8 +108,6 @@ def hold_recorded(states: States, runs: list[Called], windows: tuple[str, Called
             for name in campaign_calls.threads(calls):
                 said = f"{name} is called by more than one thread: its number is no one place"
                 note(f"calls-1/calls/{number}.{process}", said)
-    if not any(calls for each in runs[0] for calls in each.values()):
-        note("calls-1/", "no call was recorded: there is nothing to strike")
     path, observed = windows
     data = states.tree.read(path) if path in states.tree.sizes else None
     if data is None:

@@ -57,6 +57,12 @@ def test_runs_that_list_other_lines_give_no_cases(ground: Ground, tmp_path: Path
     assert "two runs without faults reached other points: for instance other at outbox.faults:" in doubt
 
 
+def test_a_process_that_lists_no_line_gives_no_cases(ground: Ground, tmp_path: Path) -> None:
+    which = only(KEYED, "doubtful/unwatched", Role(program("other", "exit", "0")))
+    (doubt,) = ground.derive(which, tmp_path / "base", by_line=True).doubts
+    assert "other listed no line in round 1, so it was not watched" in doubt
+
+
 @pytest.mark.parametrize(
     ("process", "module", "number"),
     [("dispatcher", WORKFLOW, RESPONSE), ("receiver", KEYED_RECEIVER, line_of("self.ledger.apply", KEYED_RECEIVER))],
