@@ -195,7 +195,7 @@ def relied_on(fault: SysFault, found: Sequence[Call], at: int) -> Iterator[str]:
         elif own and failed.name in SYNCS and call.name in (*WRITES, *SYNCS):
             yield f"{fault.process}: {call.told} after its sync had failed"
             return
-        elif call.name in WRITES and not whole and (not directory or Path(call.target).parent == Path(failed.target)):
+        elif call.name in WRITES and not whole and (not directory or Path(failed.target) in Path(call.target).parents):
             yield f"{fault.process}: {call.told}, on the strength of {failed.told}, which had failed"
             return
 
