@@ -221,6 +221,10 @@ def _playable(text: str, store_name: str) -> tuple[Case, Store]:
     case, databases = find(text), store(store_name)
     if case.power is not None:
         can_record((case.subject,), store_name)
+    if strikes_calls(case):
+        if store_name != SQLITE:
+            raise BadInput(f"{case}: of a database only SQLite's calls are struck; leave --store")
+        can_trace()
     return case, databases
 
 

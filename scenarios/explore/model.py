@@ -318,6 +318,7 @@ def _fault(text: str, subject: Subject) -> Fault:
         return Death(subject.role(match["process"]).process, line.point, line.occurrence)
     if (struck := sysfaults.read(text)) is not None:
         subject.role(struck.process)
+        sysfaults.check(struck)
         return struck
     if (match := _POWER.fullmatch(text)) is not None:
         return Power(int(match["call"]), int(match["image"]))

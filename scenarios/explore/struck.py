@@ -73,11 +73,9 @@ class Tracing:
     def _strike(self, fault: SysFault, number: int) -> Strike:
         listed = self._listings[number - 1] if self._listings is not None and number <= len(self._listings) else {}
         for strike in strikes(listed.get(fault.process, ())):
-            if (strike.call.name, strike.number) == (fault.call, fault.occurrence):
-                if fault.error and fault.error not in strace.ERRORS.get(fault.call, ()):
-                    raise StepFailed(f"{fault.call} is not made to fail with {fault.error}")
-                if fault.error != strace.SHORT or (strike.before is not None and strike.call.size > 1):
-                    return strike
+            can_be = fault.error != strace.SHORT or (strike.before is not None and strike.call.size > 1)
+            if can_be and (strike.call.name, strike.number) == (fault.call, fault.occurrence):
+                return strike
         raise StepFailed(
             f"{fault.process} comes to no {fault.setting} in round {number} without faults; derive again, or name one that a "
             "campaign prints"

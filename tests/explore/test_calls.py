@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,9 +13,10 @@ from audit import campaign_calls, campaign_struck, campaign_words
 from outbox.errors import BadInput
 from scenarios.engine.processes import Process
 from scenarios.engine.supervisor import Ending, Launch, Supervisor
+from scenarios.errors import EvidenceIncomplete
 from scenarios.explore import calls, strace, struck, uncovered
 from scenarios.explore.calls import Call, Strike, listing, not_told_apart, parse, read_listing, strikes
-from scenarios.explore.command import find
+from scenarios.explore.command import find, replay, shrink
 from scenarios.explore.sysfaults import SysFault
 from scenarios.model import Program
 from tests.explore.ground import Ground, program
@@ -155,7 +156,18 @@ def test_the_name_of_a_strike_is_read_as_it_is_written(fault: str) -> None:
     assert str(find(f"journal/keyed/{fault}")) == f"journal/keyed/{fault}"
 
 
-@pytest.mark.parametrize("fault", ["nobody:sys:fsync#3", "sys:fsync#3", "dispatcher:sys:fsync#0", "dispatcher:sys:fsync=#1"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "nobody:sys:fsync#3",
+        "sys:fsync#3",
+        "dispatcher:sys:fsync#0",
+        "dispatcher:sys:fsync=#1",
+        "dispatcher:sys:read#1",
+        "dispatcher:sys:fsync=ENOENT#1",
+        "dispatcher:sys:unlink=SHORT#1",
+    ],
+)
 def test_what_names_no_strike_is_refused(fault: str) -> None:
     with pytest.raises(BadInput):
         find(f"journal/keyed/{fault}")
@@ -172,6 +184,14 @@ def _no_strace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
 @pytest.mark.usefixtures("_no_strace")
 def test_a_machine_without_strace_says_so() -> None:
     assert strace.why_not() is not None
+
+
+@pytest.mark.usefixtures("_no_strace")
+@pytest.mark.parametrize("command", [replay, shrink])
+def test_without_strace_no_folder_is_made_for_a_case_that_needs_it(command: Callable[..., int], tmp_path: Path) -> None:
+    with pytest.raises(EvidenceIncomplete, match="there is no strace"):
+        command("journal/keyed/dispatcher:sys:fsync#1", tmp_path / "out", "fork")
+    assert not (tmp_path / "out").exists()
 
 
 NOT_DECLARED: tuple[tuple[Program, list[str], list[str]], ...] = (
