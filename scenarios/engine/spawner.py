@@ -38,6 +38,8 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 CANNOT_START_EXIT_CODE = 70
 END_SECONDS = 10.0
+# strace ends with whom it traces. One that does not is ended, or the end of its child would never be told.
+TRACER_SECONDS = 5.0
 _MAX_MESSAGE_BYTES = 1 << 20
 _DESCRIPTORS_END = 4096
 
@@ -60,6 +62,7 @@ class Spawner:
         self._traced: dict[int, int] = {}  # pid of a child to that of its strace, as long as that lives
         self._heard: dict[int, int] = {}  # pid of strace to where it says what it does
         self._untold: dict[int, dict[str, Any]] = {}  # pid of strace to the end of its child, which waits for strace's own
+        self._late: dict[int, float] = {}  # pid of strace, whose child has ended, to when it is ended itself
         self._own_pid = os.getpid()
         self._libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
         if self._libc:
@@ -78,7 +81,10 @@ class Spawner:
             selector.register(woken_read, selectors.EVENT_READ)
             try:
                 while True:
-                    for key, _events in selector.select():
+                    for tracer, late in self._late.items():
+                        if time.monotonic() > late:
+                            os.kill(tracer, signal.SIGKILL)
+                    for key, _events in selector.select(TRACER_SECONDS if self._late else None):
                         if key.fileobj is self._control:
                             if not self._receive():
                                 return
@@ -176,11 +182,13 @@ class Spawner:
                 tracer = self._traced.pop(pid, None)
                 if tracer in self._heard:
                     self._untold[tracer] = ended
+                    self._late[tracer] = time.monotonic() + TRACER_SECONDS
                 else:
                     self._send(**ended)
             elif pid in self._heard:
                 os.close(self._heard.pop(pid))
                 if pid in self._untold:
+                    del self._late[pid]
                     self._send(**self._untold.pop(pid))
 
     def _end_everything(self) -> None:

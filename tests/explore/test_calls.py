@@ -262,3 +262,12 @@ def test_a_program_that_cannot_be_traced_does_not_run(tmp_path: Path) -> None:
     assert ending.exit_code == 70
     assert said == "strace could not be attached: it cannot be started\n"
     assert not (tmp_path / "outbox").exists()
+
+
+@pytest.mark.campaign
+def test_a_strace_that_does_not_end_with_its_child_is_ended(tmp_path: Path) -> None:
+    endless = tmp_path / "endless"
+    endless.write_text('#!/bin/sh\necho "Process 1 attached" >&2\nexec sleep 1000\n')
+    endless.chmod(0o755)
+    ending, _said = produce(tmp_path, strace.KILLED, AT_WRITE, tracer=os.fspath(endless))
+    assert ending.exit_code == 0  # it was struck by nobody, and that is for the listing to tell
