@@ -267,6 +267,8 @@ class Campaign:
         """Hold a line and, where they are kept, the files of its case."""
         number = self.totals["cases"]
         campaign_lines.hold(line, case, self._note, f"line {number + 1}")
+        if setting.images is not None:
+            campaign_power.hold_line(line, case, setting.images, self.findings.about(case.name))
         self._count(line)
         path = f"cases/{number:06d}/"
         if self.plan["keep"] == KEEP_ALL or line["verdict"] != HELD:

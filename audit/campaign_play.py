@@ -193,7 +193,7 @@ class Play:
     def _serve(self, role: Record, number: int, armed: list[Record]) -> bool:
         name, case = role["process"], self.case
         shared = not (self.setting.observed or self.setting.restarts) and role["module"] == "receivers"
-        if shared and name not in case.struck:
+        if shared and name not in case.struck and not self._refused(name):
             return True
         living = self._last.get(name)
         cut = name == RELAY and (case.cuts(number - 1) or case.cuts(number))
@@ -208,7 +208,8 @@ class Play:
             self._wrong(record, f"said {show(record['stdout'])}; a server says nothing")
         if record["ready"] is None and (record["exit_code"] == HALTED or _struck_down(record, struck)):
             return self._died(record, number)
-        stopped = self.deaths or (struck is not None and struck.error)  # by what a death left, or by a call that failed
+        # By what a death or a loss of power left, or by a call that failed.
+        stopped = self.deaths or case.power is not None or (struck is not None and struck.error)
         ended = record["exit_code"] is not None or self._gave_up(record)
         if record["ready"] is None and record["ended_by"] == ITSELF and ended and stopped:
             return False
@@ -226,6 +227,11 @@ class Play:
         """Whether it ended by a signal of its own in a case in which a call was struck: that is undeclared, and no doubt."""
         struck = any([fault.call for _, fault in self.case.faults()])
         return struck and record["signal"] not in (None, "SIGKILL") and record["ended_by"] == ITSELF
+
+    def _refused(self, name: str) -> bool:
+        """Whether a receiver that could share a house is a process of its own: one that refused what a loss of power left."""
+        following = self.records[self._at]["process"] if self._at < len(self.records) else None
+        return self.case.power is not None and (name in self._last or following == name)
 
     def _died(self, record: Record, number: int) -> bool:
         """Note a death. False: its work is not done."""

@@ -287,12 +287,12 @@ class Play:
         return isinstance(armed, SysFault) and not armed.error
 
     async def _did_not_serve(self, server: Process) -> bool:
-        """A server that ends in place of serving has died where it was to, or what an earlier death left stops it: then nothing
-        is settled. Without a death it is a doubt."""
+        """A server that ends in place of serving has died where it was to, or what a death or a loss of power left stops it.
+        Then nothing is settled. Without any it is a doubt."""
         ending = server.child.ended.result()
         if ending.exit_code == faults.HALT_EXIT_CODE or isinstance(self._case.armed(self._round, server.name), SysFault):
             return await self._died(server)
-        if not self._played.left:
+        if not self._played.left and self._case.power is None:
             raise StepFailed(f"{server}: expected its READY line, but it ended with {ending}{server.last_words()}")
         return False
 
