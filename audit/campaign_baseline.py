@@ -9,7 +9,7 @@ from __future__ import annotations
 from audit.campaign_kept import END, JOURNALS, derive
 from audit.campaign_state import RECEIVER
 from audit.campaign_verdicts import violations
-from audit.campaign_words import DUPLICATE
+from audit.campaign_words import DUPLICATE, RELAY
 from audit.journals import read as read_journal
 
 TYPE_CHECKING = False
@@ -42,6 +42,10 @@ def hold(states: States, folders: list[Folder], case: Case, setting: Setting, no
         for record in first.play.records:
             if not first.listed[record["step"] - 1].get(record["process"]):
                 note(folders[0].path, f"{record['process']} listed no line in round {record['step']}: it was not watched")
+    else:
+        for process in sorted({record["process"] for record in first.play.records} - {RELAY}):
+            if not any(each.get(process) for each in first.listed):
+                note(folders[0].path, f"{process} reached no point in any round: nobody would die in it")
     more = sum(planted.state.effects.values()) - sum(first.state.effects.values())
     if more != 1:
         note(folders[1].path, f"an effect was planted, and {more} more are counted: the counter is blind")
