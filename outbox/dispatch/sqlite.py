@@ -4,10 +4,13 @@ A process with a mended SQLite may turn a database to WAL mode beneath one witho
 by asking for the mode (`refuse_wal`), and touches nothing if it is WAL.
 """
 
+from collections.abc import Iterator
+from itertools import islice
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import aiosqlite
+from aiosqlite.context import contextmanager
 from sqlalchemy.dialects.sqlite.aiosqlite import AsyncAdapt_aiosqlite_dbapi
 
 from outbox.errors import BadInput
@@ -19,7 +22,7 @@ def adapted(sqlite: Sqlite) -> AsyncAdapt_aiosqlite_dbapi:
     module = sqlite.module
 
     def connect(database: str, **options: Any) -> aiosqlite.Connection:
-        connection = aiosqlite.Connection(lambda: module.connect(database, **options), iter_chunk_size=64)
+        connection = _Connection(lambda: module.connect(database, **options), iter_chunk_size=64)
         # The connection's own thread must not keep alive a process that forgot to close it.
         connection._thread.daemon = True
         return connection
@@ -28,6 +31,46 @@ def adapted(sqlite: Sqlite) -> AsyncAdapt_aiosqlite_dbapi:
         **{name: getattr(module, name) for name in _SHOWN}, Connection=aiosqlite.Connection, connect=connect
     )
     return AsyncAdapt_aiosqlite_dbapi(_as_module(shown), module)
+
+
+class _Connection(aiosqlite.Connection):
+    """Works in a thread of its own, which is asked once for each statement: being asked costs more than most statements."""
+
+    @contextmanager
+    async def cursor(self) -> aiosqlite.Cursor:
+        # Touches no file. The thread may use it all the same: SQLAlchemy opens connections that do not check who does.
+        return _Cursor(self, self._conn.cursor())
+
+
+class _Cursor(aiosqlite.Cursor):
+    """Reads all rows together with the statement, as SQLAlchemy asks for them in any case."""
+
+    _open = False
+    _rows: Iterator[Any] = iter(())
+
+    async def execute(self, sql: str, parameters: Any = None) -> aiosqlite.Cursor:
+        self._open = True
+        await self._execute(self._run, sql, () if parameters is None else parameters)  # type: ignore[no-untyped-call]
+        return self
+
+    def _run(self, sql: str, parameters: Any) -> None:
+        """In the connection's thread."""
+        self._cursor.execute(sql, parameters)
+        self._rows = iter(self._cursor.fetchall())
+        self._open = False
+
+    async def fetchone(self) -> Any:
+        return next(self._rows, None)
+
+    async def fetchmany(self, size: int | None = None) -> list[Any]:
+        return [*islice(self._rows, self.arraysize if size is None else size)]
+
+    async def fetchall(self) -> list[Any]:
+        return [*self._rows]
+
+    async def close(self) -> None:
+        if self._open:  # it failed or was given up; else nothing is left of the statement
+            await super().close()
 
 
 def _as_module(shown: SimpleNamespace) -> ModuleType:

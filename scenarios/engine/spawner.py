@@ -10,7 +10,9 @@ killed; a child dies with the spawner (Linux), has a session of its own, and tak
 A child may be traced: it waits until strace says that it is attached, and goes on then. Its end is told when strace has ended,
 too, so that what strace wrote is whole.
 
-    python -m scenarios.engine.spawner CONTROL_DESCRIPTOR fork|exec MODULE …
+    python -m scenarios.engine.spawner CONTROL_DESCRIPTOR fork|rehearsed-fork|exec MODULE …
+
+With `rehearsed-fork` the programs are run once before the first is forked; see `scenarios.engine.rehearsal`.
 """
 
 import contextlib
@@ -32,13 +34,14 @@ from typing import Any, NoReturn
 import psutil
 
 from outbox.errors import BadInput
-from scenarios.engine import lines
+from scenarios.engine import lines, rehearsal
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 # Where the kernel lets only parents trace (Yama), a child says that others may: strace is its sibling.
 PR_SET_PTRACER, PR_SET_PTRACER_ANY = 0x59616D61, 2**64 - 1
 CANNOT_START_EXIT_CODE = 70
+EXEC, REHEARSED = "exec", "rehearsed-fork"
 END_SECONDS = 10.0
 # strace ends with whom it traces. One that does not is ended, or the end of its child would never be told.
 TRACER_SECONDS = 5.0
@@ -215,7 +218,7 @@ class Spawner:
         try:
             self._settle(message, stdout, stderr, words)
             arguments = message["arguments"]
-            if self._mode == "exec":
+            if self._mode == EXEC:
                 watched = [lines.WRAPPER] if lines.is_asked_for(os.environ) else []
                 command = [sys.executable, "-m", *watched, message["module"], *arguments]
                 os.execve(sys.executable, command, os.environ)  # noqa: S606 - on purpose
@@ -300,9 +303,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     # A Ctrl-C or a stop is the harness's to handle; it ends us by closing the socket.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    if mode == "fork":
+    if mode != EXEC:
         for module in modules:
             importlib.import_module(entry_module(module))
+        if mode == REHEARSED:
+            rehearsal.rehearse(run_entry)
         gc.collect()
         gc.freeze()  # collections in the children would copy the pages that they share with us
     control = socket.socket(fileno=int(descriptor))

@@ -109,8 +109,10 @@ class Tracing:
 
     def finish(self, processes: Sequence[Process]) -> None:
         """Make listings of what strace wrote, see that every strike came, and hold what followed from it."""
+        # Where all calls are recorded the first need not be the first thread's; where one is struck the log is of a few paths.
+        pids = {f"{each.step}.{each.name}": each.child.pid for each in processes} if self._record else {}
         for path in sorted((self._stage.directory / FOLDER).glob(f"*{LOG}")):
-            found = calls.parse(path.read_text("utf-8", "replace"), self._stage.directory)
+            found = calls.parse(path.read_text("utf-8", "replace"), self._stage.directory, pids.get(path.stem))
             path.with_suffix("").write_text(calls.listing(found), encoding="utf-8")
             path.unlink()
         struck = [(n, each) for n, faults in enumerate(self._case.rounds, 1) for each in faults if isinstance(each, SysFault)]

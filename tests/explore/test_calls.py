@@ -63,6 +63,11 @@ def test_a_log_of_strace_becomes_a_listing_of_what_outlives_the_process() -> Non
     assert read_listing(LISTING) == parse(LOG, CASE)
 
 
+def test_the_first_thread_is_that_of_the_process_whoever_calls_first() -> None:
+    log = LOG.partition("\n")[2].replace("7 mkdir", "8 mkdir")
+    assert [each.thread for each in parse(log, CASE, 7)[:2]] == [2, 1]
+
+
 def test_numbers_count_what_changes_nothing_too_and_of_sockets_the_first_thread() -> None:
     found = [(each.call.told, each.number) for each in strikes(parse(LOG, CASE))]
     assert found == [
