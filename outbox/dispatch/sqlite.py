@@ -4,8 +4,7 @@ A process with a mended SQLite may turn a database to WAL mode beneath one witho
 by asking for the mode (`refuse_wal`), and touches nothing if it is WAL.
 """
 
-from collections.abc import Iterator
-from itertools import islice
+from collections import deque
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -15,6 +14,8 @@ from sqlalchemy.dialects.sqlite.aiosqlite import AsyncAdapt_aiosqlite_dbapi
 
 from outbox.errors import BadInput
 from outbox.sqlite_choice import WAL, Sqlite
+
+_ROWS = 256  # that come with a statement
 
 
 def adapted(sqlite: Sqlite) -> AsyncAdapt_aiosqlite_dbapi:
@@ -43,33 +44,46 @@ class _Connection(aiosqlite.Connection):
 
 
 class _Cursor(aiosqlite.Cursor):
-    """Reads all rows together with the statement, as SQLAlchemy asks for them in any case."""
+    """Reads the first rows together with the statement: most have no more. Where there are more, they are had in parts."""
 
-    _open = False
-    _rows: Iterator[Any] = iter(())
+    def __init__(self, connection: aiosqlite.Connection, cursor: Any) -> None:
+        super().__init__(connection, cursor)
+        self._rows: deque[Any] = deque()
+        self._more = False
 
     async def execute(self, sql: str, parameters: Any = None) -> aiosqlite.Cursor:
-        self._open = True
-        await self._execute(self._run, sql, () if parameters is None else parameters)  # type: ignore[no-untyped-call]
+        self._more = True
+        await self._execute(self._begin, sql, () if parameters is None else parameters)  # type: ignore[no-untyped-call]
         return self
 
-    def _run(self, sql: str, parameters: Any) -> None:
+    def _begin(self, sql: str, parameters: Any) -> None:
         """In the connection's thread."""
         self._cursor.execute(sql, parameters)
-        self._rows = iter(self._cursor.fetchall())
-        self._open = False
+        self._take()
+
+    def _take(self) -> None:
+        """In the connection's thread."""
+        taken = self._cursor.fetchmany(_ROWS)
+        self._rows.extend(taken)
+        self._more = len(taken) == _ROWS
 
     async def fetchone(self) -> Any:
-        return next(self._rows, None)
+        return next(iter(await self.fetchmany(1)), None)
 
     async def fetchmany(self, size: int | None = None) -> list[Any]:
-        return [*islice(self._rows, self.arraysize if size is None else size)]
+        wanted = self.arraysize if size is None else size
+        while self._more and len(self._rows) < wanted:
+            await self._execute(self._take)  # type: ignore[no-untyped-call]
+        return [self._rows.popleft() for _ in range(min(wanted, len(self._rows)))]
 
     async def fetchall(self) -> list[Any]:
-        return [*self._rows]
+        rows = [*self._rows, *(await super().fetchall() if self._more else ())]
+        self._rows.clear()
+        self._more = False
+        return rows
 
     async def close(self) -> None:
-        if self._open:  # it failed or was given up; else nothing is left of the statement
+        if self._more:  # it failed or was given up; else nothing is left of the statement
             await super().close()
 
 

@@ -240,14 +240,16 @@ async def test_every_connection_has_full_durability_foreign_keys_and_a_busy_time
 
 
 async def test_rows_can_be_had_all_at_once_one_by_one_in_parts_and_as_a_stream(tmp_path: Path) -> None:
-    numbers = text("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200) SELECT i FROM n")
+    numbers = text("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900) SELECT i FROM n")
     async with StateDB(tmp_path / "a.db") as db, db.begin() as connection:
-        assert (await connection.execute(numbers)).scalars().all() == [*range(1, 201)]
+        assert (await connection.execute(numbers)).scalars().all() == [*range(1, 901)]
         async with connection.stream(numbers) as streamed:
-            assert [row.i async for row in streamed] == [*range(1, 201)]
+            assert [row.i async for row in streamed] == [*range(1, 901)]
         async with connection.stream(numbers) as streamed:
-            assert [(await streamed.fetchone()).i, *(row.i for row in await streamed.fetchmany(2))] == [1, 2, 3]
-            assert len(await streamed.fetchall()) == 197
+            first = await streamed.fetchone()
+            assert first is not None
+            assert [first.i, *(row.i for row in await streamed.fetchmany(399))] == [*range(1, 401)]
+            assert [row.i for row in await streamed.fetchall()] == [*range(401, 901)]
 
 
 async def test_a_statement_that_fails_leaves_its_transaction_to_the_caller(tmp_path: Path) -> None:
