@@ -9,7 +9,7 @@ from __future__ import annotations
 from audit.campaign_kept import END, JOURNALS, derive
 from audit.campaign_state import RECEIVER
 from audit.campaign_verdicts import violations
-from audit.campaign_words import DUPLICATE, RELAY
+from audit.campaign_words import DUPLICATE
 from audit.journals import read as read_journal
 
 TYPE_CHECKING = False
@@ -52,15 +52,11 @@ def hold(states: States, folders: list[Folder], case: Case, setting: Setting, no
 
 
 def _armed(first: Derived, setting: Setting, folder: Folder, note: Note) -> None:
-    """Each process of the run without faults was watched, each program came to a point: nobody is left out unseen."""
+    """Where lines are listed, each process of the run without faults was watched: nobody is left out unseen."""
     if setting.listing == "LINES_TO":
         for record in first.play.records:
             if not first.listed[record["step"] - 1].get(record["process"]):
                 note(folder.path, f"{record['process']} listed no line in round {record['step']}: it was not watched")
-        return
-    for process in sorted({record["process"] for record in first.play.records} - {RELAY}):
-        if not any(each.get(process) for each in first.listed):
-            note(folder.path, f"{process} reached no point in any round: nobody would die in it")
 
 
 def _twice(states: States, folder: Folder, planted: Derived, note: Note) -> None:

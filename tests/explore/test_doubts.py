@@ -41,7 +41,6 @@ DOUBTFUL = (
     (beside("noise"), "two runs without faults left other files; what differs by chance cannot be compared"),
     (beside("fickle"), "two runs without faults reached other points: for instance other at send.before in round 1: 1 and 2"),
     (replace(UNARMED, name="doubtful/points"), "no point was reached, so there is nothing to arm"),
-    (beside("exit", "0"), "other reached no point in any round; does it call arm_from_environment?"),
     (replace(KEYED, read=blind), "an effect was planted, and 0 more are counted; the counter is blind"),
     (replace(KEYED, read=doubled), "an effect was planted, and 2 more are counted"),
     (replace(KEYED, read=once), "1 are counted of first, not 2; the counter is blind to a duplicate"),
