@@ -123,7 +123,7 @@ def test_lines_of_one_function_with_one_outcome_are_one_range() -> None:
         f"outbox/workflow.py:{SEND}-{RESPONSE} Workflow._attempt()  dispatcher: VIOLATED (lost), {len(attempt)} cases",
         f"outbox/workflow.py:{line_of('asked += 1')} Workflow._times_asked()  dispatcher: HELD, 1 case",
         f"outbox/workflow.py:{SEND} Workflow._attempt()  second: HELD, 1 case",
-        f"lines: {len(attempt) + 2} of 2 functions were executed and died at",
+        f"{len(attempt) + 2} lines of 2 functions were executed, and each was died at",
     ]
     assert len([*windows.told(results, everything=False)]) == 3
 
@@ -150,4 +150,4 @@ def test_nothing_is_violated_whatever_line_is_died_at(name: str, tmp_path: Path,
     assert run.main(["explore", "--mode", "lines", "--subject", name, "--out", str(tmp_path / "out")]) == 0
     told = capsys.readouterr().out
     assert re.search(r"^PASS .*: 1\d{3} cases, 0 violated, 0 unknown", told, re.MULTILINE)
-    assert re.search(r"^lines: \d{3} of \d{3} functions were executed and died at$", told, re.MULTILINE)
+    assert re.search(r"^\d{3} lines of \d{3} functions were executed, and each was died at$", told, re.MULTILINE)
