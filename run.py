@@ -5,7 +5,7 @@
     python run.py points               the fault points that can be armed
     python run.py report DIR           the page of an archive again, and its pictures as files
     python run.py explore --out DIR    crash cases derived by the machine, each judged
-    python run.py check worker TARGET.toml --out DIR   somebody else's worker, crashed and judged
+    python run.py check worker|receiver TARGET.toml --out DIR   somebody else's program, crashed and judged
     python run.py replay CASE --out DIR, and shrink CASE --out DIR: one case again, or with the fewest faults that fail
 
 Exit codes: 0 everything as expected, 1 something is not, 2 bad usage, 3 interrupted or incomplete.

@@ -27,7 +27,7 @@ from audit.check_words import (
 from audit.files import Tree, Unreadable
 from audit.findings import FAIL, PASS, UNKNOWN, Findings, plain, show
 from audit.protocol import MOMENT
-from audit.shapes import LIST, NAME, NUMBER, OBJECT, exactly, holds, map_of, one_of, optional
+from audit.shapes import COUNT, LIST, NAME, NUMBER, OBJECT, exactly, holds, map_of, one_of, optional
 from audit.shapes import SHA as HASH
 
 TYPE_CHECKING = False
@@ -60,12 +60,12 @@ PLANNED: Shape = {
 CLAIM = optional(one_of(*CLAIMS))
 SUMMED: Shape = {
     "kind": KIND, "target": NAME, "verdict": one_of(PASS, FAIL, UNKNOWN), "claims": CLAIM, "holds": optional(LIST),
-    "cases": NUMBER, "by_verdict": OBJECT, "wall_seconds": NUMBER, "cases_per_second": NUMBER, "windows": LIST,
+    "cases": COUNT, "by_verdict": OBJECT, "wall_seconds": NUMBER, "cases_per_second": NUMBER, "windows": LIST,
 }  # fmt: skip
 MOST_TOLD = 20
 WORD = {
     WORKER: "that the processes died so, that these requests arrived then, and what was still stored",
-    RECEIVER: "that these were the exchanges, the counted effects, and what was expected",
+    RECEIVER: "that these were the exchanges and the counted effects, and that this was expected",
 }
 """What is taken on the check's word."""
 
@@ -206,7 +206,7 @@ def _report(path: str, sums: Sums | None, told: list[tuple[str, str]], findings:
         if sums.kind == WORKER and verdict != PASS:
             for window in sums.summary(0.0)["windows"][:MOST_TOLD]:
                 if window["verdict"] in bad(sums):
-                    findings.add(window["verdict"], window["where"], f"{window['cases']} cases, such as {window['example']}")
+                    findings.add(window["verdict"], window["where"], f"{count(window['cases'])}, such as {window['example']}")
         for subject, sentence in told[:MOST_TOLD]:
             findings.add(subject, "", plain(sentence))
         if not sums.cases:
@@ -214,6 +214,11 @@ def _report(path: str, sums: Sums | None, told: list[tuple[str, str]], findings:
     report = Report(path, verdict, findings, totals, 0)
     report.checked, report.sums = _said(sums, disagrees), sums
     return report
+
+
+def count(cases: int) -> str:
+    """So many cases."""
+    return "1 case" if cases == 1 else f"{cases} cases"
 
 
 def bad(sums: Sums) -> tuple[str, ...]:
@@ -230,7 +235,7 @@ def _said(sums: Sums | None, disagrees: bool) -> str:
     if disagrees:
         return "the evidence does not agree with itself"
     counts = ", ".join(f"{number} {verdict}" for verdict, number in sums.counts.items() if number) or "none"
-    cases = f"the evidence agrees with itself; {sums.kind} {plain(sums.target)}: {sums.cases} cases ({counts})"
+    cases = f"the evidence agrees with itself; {sums.kind} {plain(sums.target)}: {count(sums.cases)} ({counts})"
     if sums.kind == WORKER:
         cases += f", claimed {sums.claims or 'nothing'}, holds {', '.join(sums.held.claims()) or 'none'}"
     return f"{cases}; taken on its word: {WORD[sums.kind]}"

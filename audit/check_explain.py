@@ -29,7 +29,8 @@ OF_A_WORKER = (
     "without keys confirmed. These things happened in another's program, and only a run of your own can repeat them.",
 )
 OF_A_RECEIVER = (
-    "Results. {cases}. Each has its form, and its verdict, severity and source are words that there are.",
+    "Results. {cases}. Where an expectation asks for one effect, and effects were counted, these must go with its verdict: one "
+    "of what was met, none of what was lost, more of what was duplicated.",
     "Conclusions. The list of what was not met, sums, the verdict (violated, and grave or declared, is FAIL), and the table "
     "for people were made anew from the lines.",
     "On its word. What was sent and answered, how effects were counted, and what was expected. The exchanges stand in "
@@ -46,7 +47,7 @@ MEANS_NOT = (
 )
 FAILS = {
     True: "What it says of its cases is worth nothing. Begin with the first finding.",
-    False: "What was promised does not hold. These are the places; run.py check … --only CASE plays one again.",
+    False: "What it is held to does not hold. These are the places; run.py check with --only CASE plays one again.",
 }
 
 

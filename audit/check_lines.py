@@ -7,13 +7,14 @@ from whether the job is still stored. Of a receiver the counts are held against 
 from __future__ import annotations
 
 from audit.check_words import (
-    GRAVE,
+    DUPLICATED,
     IN_DOUBT,
     LINE,
     LOST,
     MET,
     OF_RECEIVER,
     OF_WORKER,
+    ONE_EFFECT,
     POINT,
     RECEIVER,
     ROLES,
@@ -21,6 +22,8 @@ from audit.check_words import (
     SKIPPED,
     STUCK,
     SYSCALL,
+    UNCLEAR,
+    VIOLATED,
     effects,
     of_case,
 )
@@ -178,5 +181,15 @@ def hold_receiver(line: dict[str, Any], note: Note, place: str) -> None:
         note(f"{place} effects", f"fell from {before} to {after}: what has happened does not go away")
     if line["verdict"] == SKIPPED and not line["seen"]:
         note(f"{place} seen", "is empty, but whoever skips says why")
-    if line["verdict"] == MET and line["severity"] in GRAVE and not line["exchanges"]:
-        note(f"{place} exchanges", "are none, so nothing shows that it was met")
+    if line["expectation"].partition(":")[0] in ONE_EFFECT and before is not None and after is not None:
+        _one_effect(line, after - before, note, place)
+
+
+def _one_effect(line: dict[str, Any], count: int, note: Note, place: str) -> None:
+    """What was counted goes with the verdict of an expectation of one effect."""
+    verdict = f"{line['verdict']} ({line['severity']})" if line["verdict"] == VIOLATED else line["verdict"]
+    wanted = {MET: count == 1, f"{VIOLATED} ({LOST})": count == 0, f"{VIOLATED} ({DUPLICATED})": count > 1}
+    if not wanted.get(verdict, count < 2 or verdict == UNCLEAR):
+        note(f"{place} verdict", f"is {verdict}, but the counted effects rose by {count}")
+    if line["verdict"] == MET and not any(each["status"] is not None and each["status"] < 300 for each in line["exchanges"]):
+        note(f"{place} exchanges", "have no success, so nothing shows that it was met")

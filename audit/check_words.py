@@ -24,8 +24,15 @@ OF_WORKER = (IN_DOUBT, LOST, STUCK, KEYED, UNKEYED, RECOVERED)
 VIOLATED, UNCLEAR, MET, SKIPPED = "violated", "unclear", "met", "skipped"
 OF_RECEIVER = (VIOLATED, UNCLEAR, MET, SKIPPED)
 SEVERITIES = ("lost", "duplicated", "stuck", "unclear", "style")
-GRAVE = ("lost", "duplicated", "stuck")
+DUPLICATED = "duplicated"
+GRAVE = ("lost", DUPLICATED, "stuck")
 DECLARED = "declared"
+ONE_EFFECT = (
+    "replay", "other-body", "failure-then-retry", "hang-up-during-request", "hang-up-after-request", "hang-up-while-handled",
+    "concurrent-duplicates", "concurrent-slowed", "restart-after-success", "killed-after-success", "killed-while-handling",
+    "killed-at-call", "retention-kept",
+)  # fmt: skip
+"""The expectations that ask for one effect, whatever is answered; where effects were counted they tell which it is."""
 ONCE_AT_MOST, ONCE_AT_LEAST, APPLIED_ONCE = "at-most-once", "at-least-once", "applied-once-with-keys"
 CLAIMS = (ONCE_AT_MOST, ONCE_AT_LEAST, APPLIED_ONCE)
 
@@ -60,15 +67,17 @@ def of_case(line: dict[str, Any]) -> str:
 class Held:
     """Which claims hold so far."""
 
-    __slots__ = ("delivered", "once", "same_key")
+    __slots__ = ("decided", "delivered", "once", "same_key")
 
     def __init__(self) -> None:
+        self.decided = False
         self.once = self.delivered = self.same_key = True
 
     def add(self, line: dict[str, Any]) -> None:
         """Hold the claims against one line; one that is in doubt says nothing."""
         if line["verdict"] == IN_DOUBT:
             return
+        self.decided = True
         counts = list(line["effects"].values())
         self.once &= all(each["unkeyed"] < 2 for each in counts)
         self.same_key &= all(each["keyed"] == 1 for each in counts)
@@ -77,7 +86,7 @@ class Held:
     def claims(self) -> list[str]:
         """Those that hold, the weaker first."""
         found = zip(CLAIMS, (self.once, self.delivered, self.delivered and self.same_key), strict=True)
-        return [claim for claim, holds in found if holds]
+        return [claim for claim, holds in found if holds and self.decided]
 
 
 def of_worker(counts: dict[str, int], holds: list[str], claims: str | None) -> str:

@@ -8,9 +8,12 @@ the spawner.
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+
+END_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +52,15 @@ def belongs(orphan: int, pid: int, mark: Mark) -> bool:
 
 
 def end(pid: int) -> None:
-    """Kill one that was left behind, and its group."""
+    """Kill one that was left behind, and its group, and reap it: it writes nothing any more when this returns."""
     for kill in (os.killpg, os.kill):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if kill is os.kill or os.getpgid(pid) == pid:
                 kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + END_SECONDS
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < deadline:
+            time.sleep(0.001)  # a bound matters here: whoever cannot be killed must not hold up the others
 
 
 def _status(pid: int) -> tuple[str, int]:

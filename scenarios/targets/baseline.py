@@ -32,11 +32,12 @@ _FULL = re.compile(r"No space left on device|File too large|disk is full|databas
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """What the commands of one run came to, in the order in which it was first met: of each line its file and function, and how
-    often."""
+    """What a command came to, in the order in which it was first met: of each line its file and function, and how often. How
+    often is chance for lines that are not `steady`: they depend on how long somebody waited."""
 
     places: Mapping[str, tuple[str, str]]
     counts: Mapping[str, int]
+    steady: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -220,15 +221,16 @@ def read_lines(path: Path) -> Lines:
     return Lines(places, counts)
 
 
-def common(first: Lines, second: Lines) -> Lines:
-    """What both runs came to."""
+def common(first: Lines, second: Lines, *, waits: bool) -> Lines:
+    """What both runs came to. Of a program that `waits` for work no count is steady."""
     counts = {where: min(count, second.counts[where]) for where, count in first.counts.items() if where in second.counts}
-    return Lines({where: first.places[where] for where in counts}, counts)
+    steady = frozenset(where for where in counts if not waits and first.counts[where] == second.counts[where])
+    return Lines({where: first.places[where] for where in counts}, counts, steady)
 
 
-def merged(first: Mapping[str, Lines], second: Mapping[str, Lines]) -> dict[str, Lines]:
-    """The same for each role."""
-    return {role: common(lines, second[role]) for role, lines in first.items() if role in second}
+def merged(first: Mapping[str, Lines], second: Mapping[str, Lines], *, waits: bool) -> dict[str, Lines]:
+    """The same for each role; `work` may wait."""
+    return {role: common(lines, second[role], waits=waits and role == WORK) for role, lines in first.items() if role in second}
 
 
 def forkable(commands: Commands, worker: Worker) -> bool:

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TextIO
 
 from outbox.errors import BadInput
+from scenarios.engine.directories import machine_faults
 from scenarios.engine.interrupts import stoppable
-from scenarios.targets import derive, presence, results, verdicts
+from scenarios.targets import derive, junit, presence, receiver_command, repro, results, verdicts
 from scenarios.targets.file import read
 from scenarios.targets.outcomes import WorkerCase
 from scenarios.targets.worker import EXEC, FORK, Asked, Check, scratch_folder
@@ -73,7 +74,7 @@ def worker(arguments: argparse.Namespace) -> int:
         if value is not None and value < 1:
             raise BadInput(f"--{name} {value}: expected a positive number")
     target = read(arguments.target)
-    python = _python(arguments.python)
+    python = interpreter(arguments.python)
     asked = Asked(
         target,
         mode=arguments.mode,
@@ -100,7 +101,16 @@ def worker(arguments: argparse.Namespace) -> int:
     return verdicts.EXIT_CODES[summary["verdict"]]
 
 
-def _python(given: str | None) -> str:
+def receiver(arguments: argparse.Namespace) -> int:
+    """Check a receiver: repeat, disturb, stop and kill, and see what it lost, applied twice, or left stuck."""
+    python = interpreter(arguments.python)
+    return receiver_command.check(
+        receiver_command.Asked(arguments.target, arguments.out, arguments.only, python), sys.stderr or io.StringIO()
+    )
+
+
+def interpreter(given: str | None) -> str:
+    """The interpreter that was asked for, or ours. Raises BadInput."""
     if given is None:
         return sys.executable
     found = shutil.which(given)
@@ -129,10 +139,14 @@ async def _checked(asked: Asked, written: results.Check) -> Check:
 def _worker_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--mode", choices=derive.MODES, default=derive.LINES, help="where the faults strike (default: lines)")
     command.add_argument("--depth", type=int, choices=(1, 2), default=1, help="2: the recovery is killed, too")
-    command.add_argument("--budget", type=int, metavar="N", help="at most N cases")
+    command.add_argument("--budget", type=int, metavar="N", help="at most N cases, taken evenly from all")
     command.add_argument("--jobs", type=int, metavar="N", help="cases at once (default: two a core)")
     command.add_argument("--spawn", choices=(FORK, EXEC), help="how Python commands start (default: fork on Linux)")
     command.add_argument("--only", metavar="CASE", help="one case, by its name")
+
+
+def _receiver_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--only", metavar="NAME", help="one expectation, or one place of it, by its name")
 
 
 def _shared_options(command: argparse.ArgumentParser) -> None:
@@ -145,14 +159,44 @@ Kind = tuple[Callable[[argparse.Namespace], int], Sequence[Callable[[argparse.Ar
 # What can be checked: the function, and who adds its options.
 KINDS: Mapping[str, Kind] = {
     "worker": (worker, (_shared_options, _worker_options)),
+    "receiver": (receiver, (_shared_options, _receiver_options)),
 }
+
+
+def _hands_on(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--junitxml", type=Path, metavar="FILE", help="the result as a CI server reads it")
+    command.add_argument("--repro", type=Path, metavar="DIR", help="a new folder: each finding by itself, to be handed on")
+
+
+def _handing_on(function: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """The same, and afterwards what is to be handed on is written from the check's folder."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        if arguments.repro is not None:
+            repro.refuse(arguments.repro)
+        code = function(arguments)
+        with machine_faults(arguments.out, go_on="write it again"):
+            if arguments.junitxml is not None:
+                junit.write_of(arguments.out, arguments.junitxml)
+                print(f"written: {arguments.junitxml}")
+            if arguments.repro is not None:
+                for folder in repro.write_of(arguments.out, arguments.repro, arguments.target.resolve()):
+                    print(f"written: {folder}")
+        return code
+
+    return run
 
 
 def add_to(command: argparse.ArgumentParser) -> None:
     """The command line of `run.py check`."""
-    kinds = command.add_subparsers(required=True, metavar="{" + ",".join(KINDS) + "}")
+    kinds = command.add_subparsers(required=True, metavar="{" + ",".join((*KINDS, "all")) + "}")
     for name, (function, options) in KINDS.items():
         kind = kinds.add_parser(name, description=function.__doc__)
-        for add in options:
+        for add in (*options, _hands_on):
             add(kind)
-        kind.set_defaults(command=function)
+        kind.set_defaults(command=_handing_on(function))
+    from scenarios.targets import all_command  # noqa: PLC0415 - it needs this module
+
+    every = kinds.add_parser("all", description=all_command.run.__doc__)
+    all_command.options(every)
+    every.set_defaults(command=all_command.run)

@@ -25,7 +25,7 @@ _BOUND_SECONDS = 60.0
 def line_faults(role: str, lines: Lines) -> Iterator[Fault]:
     """A halt at each line that a command came to; of many occurrences the first two and the last."""
     for where, count in lines.counts.items():
-        for occurrence in occurrences(count):
+        for occurrence in occurrences(count, last=where in lines.steady):
             yield Fault(role, LINE, where, occurrence, *lines.places[where])
 
 

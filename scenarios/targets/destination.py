@@ -10,7 +10,7 @@ arrival in the moment in which it is applied. Faults, each once, at the first ar
 before the answer, `refuses` answers 503 and applies nothing, `hangs-up` applies and closes the connection. As `unkeyed` it
 ignores keys, as most services in the world do.
 
-    python -m scenarios.targets.destination --port PORT --dir DIR
+    python -m scenarios.targets.destination --port PORT --dir DIR [--unkeyed]
 """
 
 import argparse
@@ -111,7 +111,6 @@ class Destination:
             asked = json.loads(line)
             if asked["do"] == "begin":
                 self.book.clear()
-            if asked["do"] in ("begin", "arm"):
                 self.fault, self.keyed = asked.get("fault"), asked.get("keyed", True)
             self._tell({"event": asked["do"], "effects": self.book.count})
 
@@ -201,12 +200,13 @@ async def _body(reader: asyncio.StreamReader, headers: Mapping[str, Sequence[str
     return await reader.readexactly(size)
 
 
-async def serve(port: int, directory: Path) -> None:
+async def serve(port: int, directory: Path, *, keyed: bool) -> None:
     """Serve until SIGTERM."""
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     listener = listen(port)
     destination = Destination(directory)
+    destination.keyed = keyed
     server = await asyncio.start_server(destination.connected, sock=listener, limit=_MAX_HEAD_BYTES)
     tell_ready(listener)
     await stopped.wait()
@@ -219,8 +219,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m scenarios.targets.destination")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--dir", type=Path, required=True)
+    parser.add_argument("--unkeyed", action="store_true")
     arguments = parser.parse_args(argv)
-    asyncio.run(serve(arguments.port, arguments.dir))
+    asyncio.run(serve(arguments.port, arguments.dir, keyed=not arguments.unkeyed))
     return 0
 
 

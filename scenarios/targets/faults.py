@@ -75,6 +75,6 @@ def _fault(name: str, part: str) -> Fault:
     return Fault(match["role"], kind, match["what"] or match["line"], int(match["number"]))
 
 
-def occurrences(count: int) -> Sequence[int]:
-    """Which of a line's many occurrences are struck: the first two and the last."""
-    return sorted({1, min(2, count), count})
+def occurrences(count: int, *, last: bool = True) -> Sequence[int]:
+    """Which of a line's many occurrences are struck: the first two and the last, unless how many there are is chance."""
+    return sorted({1, min(2, count), count if last else 1})

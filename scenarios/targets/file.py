@@ -22,6 +22,8 @@ from scenarios.targets.model import Contents, Receiver, Target, Worker
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 _STATUS = re.compile(r"[1-5]\d\d")
 _LONGEST_SECONDS = 3600.0
+# Not waited for, but declared: keys are kept for days.
+_LONGEST_RETENTION_SECONDS = 10 * 365 * 86400.0
 Path_ = tuple[str, ...]
 
 
@@ -167,9 +169,9 @@ def _of_worker(worker: Worker, everywhere: Sequence[str], environment: Mapping[s
             yield Mistake(("worker", "packages"), f"{name!r}: expected the name of a Python package")
 
 
-def _seconds(where: Path_, value: float | None) -> Iterator[Mistake]:
-    if value is not None and not 0 < value <= _LONGEST_SECONDS:
-        yield Mistake(where, f"{value!r}: expected more than 0 and at most {_LONGEST_SECONDS:g}")
+def _seconds(where: Path_, value: float | None, longest: float = _LONGEST_SECONDS) -> Iterator[Mistake]:
+    if value is not None and not 0 < value <= longest:
+        yield Mistake(where, f"{value!r}: expected more than 0 and at most {longest:g}")
 
 
 def _counted(where: Path_, given: str | Sequence[str] | None, allowed: Sequence[str]) -> Iterator[Mistake]:
@@ -249,6 +251,6 @@ def _of_policy(receiver: Receiver) -> Iterator[Mistake]:
         value = getattr(policy, name)
         if value is not None and value != word and not _STATUS.fullmatch(value):
             yield Mistake((*here, name), f"{value!r}: expected an HTTP status as text, such as '409', or '{word}'")
-    yield from _seconds((*here, "retention_seconds"), policy.retention_seconds)
+    yield from _seconds((*here, "retention_seconds"), policy.retention_seconds, _LONGEST_RETENTION_SECONDS)
     if policy.key_max_length is not None and policy.key_max_length < 1:
         yield Mistake((*here, "key_max_length"), f"{policy.key_max_length}: expected a positive number")

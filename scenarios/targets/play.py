@@ -6,6 +6,7 @@ after the restart: it tells a worker that is dead from a job that is stuck.
 """
 
 import asyncio
+import contextlib
 import json
 import signal
 import time
@@ -160,9 +161,10 @@ class Play:
         reviving = asyncio.create_task(self._revive()) if fault.where == "dies" else None
         await self._steps.work((JOB,), self._bound)
         if reviving is not None:
-            if not self._slot.deaths:
+            # It is told of a moment later than its last arrival.
+            if not any(each.status is None for each in self._slot.arrivals):
                 reviving.cancel()
-            else:
+            with contextlib.suppress(asyncio.CancelledError):
                 await reviving
         self._seen.fired = any(each.status in (None, 503) for each in self._slot.arrivals)
         self._seen.restarted = self._slot.arrivals[0].monotonic if self._slot.arrivals else time.monotonic()
@@ -233,7 +235,9 @@ class Play:
     def _may_come_again(self) -> bool:
         """Whether the job came before the death and not since, and nobody can say that it is stored no more: then it is waited
         for, because it may come once more."""
-        came = {each.monotonic > (self._seen.restarted or 0.0) for each in self._slot.arrivals if each.job == JOB}
+        came = {
+            each.monotonic > (self._seen.restarted or 0.0) for each in self._slot.arrivals if each.job == JOB and each.applied
+        }
         known = self._bench.baseline.gone and not stored.holds(self._slot.directory, JOB)
         return came == {False} and not known
 

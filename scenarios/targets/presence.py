@@ -54,6 +54,7 @@ def look(target: Target, python: str) -> Presence:
         asked = subprocess.run(
             [python, "-c", _ASK, json.dumps(names)],
             stdin=subprocess.DEVNULL,
+            cwd="/",  # what lies where we were started is not what the target can import
             capture_output=True,
             text=True,
             timeout=SECONDS,

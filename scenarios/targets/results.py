@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from outbox.errors import BadInput
 from scenarios.engine import evidence
 from scenarios.engine.directories import alone_in, fresh_directory, machine_faults
 from scenarios.engine.provenance import provenance
@@ -107,7 +108,7 @@ class Check:
 
     def folder(self, case: str) -> Path:
         """The new folder for the files of a case that found something."""
-        name = re.sub(r"[^A-Za-z0-9._-]+", "_", case)
+        name = folder_name(case)
         while name in self._folders.values() and self._folders.get(case) != name:
             name += "_"
         self._folders[case] = name
@@ -179,8 +180,18 @@ def begin(out: Path, plan: Plan) -> Iterator[Check]:
         check = Check(out, plan)
         try:
             yield check
+        except BadInput:
+            # What cannot be checked leaves nothing behind: once it is mended the same command works.
+            if not check.cases:
+                shutil.rmtree(out, ignore_errors=True)
+            raise
         finally:
             check.close()
+
+
+def folder_name(case: str) -> str:
+    """The name of the folder of a case's files, unless another case has it already."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", case)
 
 
 def interrupted(out: Path, by: str | None) -> Interrupted:
@@ -191,6 +202,11 @@ def interrupted(out: Path, by: str | None) -> Interrupted:
     )
 
 
+def number(count: int, noun: str) -> str:
+    """A number and what it is of."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def told(summary: Mapping[str, Any], out: Path) -> list[str]:
     """What is printed at the end: each finding, what was claimed and holds, and the verdict."""
     lines = [*findings(summary)]
@@ -199,9 +215,8 @@ def told(summary: Mapping[str, Any], out: Path) -> list[str]:
         lines.append(f"{claims}; holds: {', '.join(summary['holds']) or 'none'}")
     counts = ", ".join(f"{count} {verdict}" for verdict, count in summary["by_verdict"].items() if count)
     rate = f", {summary['cases_per_second']:.1f} cases a second" if summary["kind"] == WORKER else ""
-    lines.append(
-        f"{summary['verdict']} {out}: {summary['cases']} cases ({counts or 'none'}); {summary['wall_seconds']:.1f} s{rate}"
-    )
+    cases = f"{number(summary['cases'], 'case')} ({counts or 'none'})"
+    lines.append(f"{summary['verdict']} {out}: {cases}; {summary['wall_seconds']:.1f} s{rate}")
     return [*lines, f"Now let the audit judge: python audit/audit.py {out}"]
 
 

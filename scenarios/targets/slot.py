@@ -62,6 +62,7 @@ class Slot:
         self._changed = asyncio.Event()
         self._confirmed: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._closing = False
+        self._keyed = True
 
     async def open(self) -> None:
         """Make the folders and start the receiver. Raises HarnessBug and OSError."""
@@ -76,14 +77,15 @@ class Slot:
         return f"http://127.0.0.1:{self.port}/operations"
 
     async def _serve(self) -> None:
-        arguments = ("--port", str(self.port), "--dir", str(self.folder / "receiver"))
+        arguments: tuple[str, ...] = ("--port", str(self.port), "--dir", str(self.folder / "receiver"))
+        arguments += () if self._keyed else ("--unkeyed",)
         self._server = await self._supervisor.start(Launch(MODULE, arguments, self.folder, {}))
         if await self._server.wait_ready(READY_SECONDS) is None:
             raise HarnessBug(f"the receiver did not start: {self._server.stderr.text()}")
         reader, self._writer = await asyncio.open_connection("127.0.0.1", self.port)
         self._writer.write(CONTROL)
         self._hearing = asyncio.create_task(self._hear(reader))
-        await self._confirmed.get()
+        await self._answer()
 
     async def _hear(self, reader: asyncio.StreamReader) -> None:
         with contextlib.suppress(ConnectionError):
@@ -108,6 +110,7 @@ class Slot:
 
     async def begin(self, *, keyed: bool = True, fault: str | None = None) -> None:
         """Forget all arrivals: a new case, in which the receiver has this fault."""
+        self._keyed = keyed
         await self._ask({"do": "begin", "keyed": keyed, "fault": fault})
         self.arrivals.clear()
         self.deaths.clear()
@@ -121,12 +124,21 @@ class Slot:
         if self._writer is None:
             raise HarnessBug("the receiver of a slot is not running")
         self._writer.write(json.dumps(question).encode() + b"\n")
-        return await asyncio.wait_for(self._confirmed.get(), READY_SECONDS)
+        return await self._answer()
+
+    async def _answer(self) -> dict[str, Any]:
+        try:
+            return await asyncio.wait_for(self._confirmed.get(), READY_SECONDS)
+        except TimeoutError:
+            raise HarnessBug(f"the receiver of a slot did not answer within {READY_SECONDS:g} s") from None
 
     async def revive(self) -> None:
         """Start the receiver again that has died; its effects are still there."""
-        if self._server is not None:
-            await self._server.wait(READY_SECONDS)
+        try:
+            if self._server is not None:
+                await self._server.wait(READY_SECONDS)
+        except TimeoutError:
+            raise HarnessBug(f"the receiver of a slot did not end within {READY_SECONDS:g} s") from None
         await self._hang_up()
         await self._serve()
 

@@ -52,7 +52,7 @@ def _head(summary: Mapping[str, Any]) -> list[str]:
     return [
         f"# {summary['target']}: {summary['verdict']}",
         "",
-        f"{summary['cases']} cases: {counts or 'none'}; {summary['wall_seconds']:.1f} s.",
+        f"{summary['cases']} case{'s' if summary['cases'] != 1 else ''}: {counts or 'none'}; {summary['wall_seconds']:.1f} s.",
         "",
     ]
 

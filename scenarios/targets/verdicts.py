@@ -23,8 +23,14 @@ UNKNOWN, LOST, STUCK, KEYED, UNKEYED, RECOVERED = (
 )
 # The worst first.
 WORKER_VERDICTS = (UNKNOWN, LOST, STUCK, KEYED, UNKEYED, RECOVERED)
-# What fails a worker that claims nothing: a duplicate at a receiver without keys is what at-least-once means.
-BAD_WITHOUT_CLAIM = (LOST, STUCK, KEYED)
+# The verdicts that go against a claim. Who claims nothing is held to at-least-once with keys that stay the same: a duplicate at
+# a receiver without keys is what at-least-once means.
+_BREAKS: Mapping[str | None, tuple[str, ...]] = {
+    AT_MOST_ONCE: (KEYED, UNKEYED),
+    AT_LEAST_ONCE: (LOST, STUCK),
+    APPLIED_ONCE: (LOST, STUCK, KEYED),
+    None: (LOST, STUCK, KEYED),
+}
 
 VIOLATED, UNCLEAR, MET, SKIPPED = "violated", "unclear", "met", "skipped"
 RECEIVER_VERDICTS = (VIOLATED, UNCLEAR, MET, SKIPPED)
@@ -47,18 +53,25 @@ def of_worker(*, fired: bool, doubts: Sequence[str], effects: Mapping[str, Effec
     return UNKEYED if any(effect.unkeyed > 1 for effect in effects.values()) else RECOVERED
 
 
+def breaks(claims: str | None) -> tuple[str, ...]:
+    """The verdicts that go against a claim."""
+    return _BREAKS[claims]
+
+
 def holding(cases: Iterable[Mapping[str, Any]]) -> list[str]:
     """The claims that hold over these lines, those in doubt left out: the weaker first, none where nothing holds."""
     once = delivered = keyed = True
+    decided = False
     for case in cases:
         if case["verdict"] == UNKNOWN:
             continue
+        decided = True
         effects = case["effects"].values()
         once = once and all(effect["unkeyed"] <= 1 for effect in effects)
         delivered = delivered and case["verdict"] not in (LOST, STUCK)
         keyed = keyed and all(effect["keyed"] == 1 for effect in effects)
     found = ((AT_MOST_ONCE, once), (AT_LEAST_ONCE, delivered), (APPLIED_ONCE, delivered and keyed))
-    return [claim for claim, holds in found if holds]
+    return [claim for claim, holds in found if holds and decided]
 
 
 def of_worker_check(by_verdict: Mapping[str, int], holds: Sequence[str], claims: str | None) -> str:
@@ -67,7 +80,7 @@ def of_worker_check(by_verdict: Mapping[str, int], holds: Sequence[str], claims:
         return IN_DOUBT
     if claims is not None:
         return PASS if claims in holds else FAIL
-    return FAIL if any(by_verdict.get(each) for each in BAD_WITHOUT_CLAIM) else PASS
+    return FAIL if any(by_verdict.get(each) for each in breaks(None)) else PASS
 
 
 def fails(case: Mapping[str, Any]) -> bool:

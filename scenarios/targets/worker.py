@@ -20,7 +20,7 @@ from scenarios.targets import derive
 from scenarios.targets.baseline import Baseline, Baselines, Lines, forkable, merged, read_lines
 from scenarios.targets.commands import Commands
 from scenarios.targets.faults import RECEIVER, RECOVER, SYSCALL, WORK, Case, parse
-from scenarios.targets.model import Target, Worker
+from scenarios.targets.model import IDLE, Target, Worker
 from scenarios.targets.outcomes import WorkerCase
 from scenarios.targets.play import Bench, Play, write_finding
 from scenarios.targets.services import Services
@@ -158,7 +158,7 @@ class Check:
         second = await runs.listed(commands.scripts)
         if isinstance(first, str) or isinstance(second, str):
             raise BadInput(f"without any fault it does not do the same twice: {first if isinstance(first, str) else second}")
-        baseline.lines.update(merged(first, second))
+        baseline.lines.update(merged(first, second, waits=self._worker.ends != IDLE))
         if not any(lines.counts for lines in baseline.lines.values()):
             raise BadInput(
                 "no line of a function was executed, neither of the target's own Python scripts nor of packages: name packages "
@@ -184,7 +184,7 @@ class Check:
             found += derive.receiver_cases()
         if only is not None:
             return [only]
-        return found[: self._asked.budget]
+        return _spread(found, self._asked.budget)
 
     # Cases in lanes
 
@@ -277,6 +277,13 @@ async def _one_error() -> AsyncIterator[None]:
         yield
     except* Exception as errors:
         raise errors.exceptions[0] from None
+
+
+def _spread(cases: list[Case], budget: int | None) -> list[Case]:
+    """At most so many of the cases, from all of their range: the first ones alone would never come to `work`."""
+    if budget is None or len(cases) <= budget:
+        return cases
+    return [cases[number * len(cases) // budget] for number in range(budget)]
 
 
 class _Lane:

@@ -76,7 +76,7 @@ def test_every_word_in_backquotes_is_known(page: Path, archive: Path) -> None:
     """A word with an underscore is a scenario or stands in the contract of the evidence or in the code; a path exists."""
     files = [path.relative_to(archive).as_posix() for path in archive.rglob("*")]
     contract = text_of(EVIDENCE_README) + "".join(
-        text_of(path) for path in [*ROOT.glob("*/*.py"), *ROOT.glob("*/dispatch/*.py")]
+        text_of(path) for path in [*ROOT.glob("*/*.py"), *ROOT.glob("*/dispatch/*.py"), *ROOT.glob("*/targets/*.py")]
     )
     for word in code_words(text_of(page)):
         if re.fullmatch(r"[a-z]+(_[a-z0-9]+)+", word):
@@ -110,6 +110,8 @@ def anchors(page: Path) -> set[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_nothing_is_claimed_to_happen_exactly_once(page: Path) -> None:
     text = " ".join(text_of(page).lower().replace("*", "").split()).replace(MOTTO, "")
+    if page.name == "track-record.md":
+        text = re.sub('"[^"]*"', "", text)  # what others say of their packages stands there in their own words
     assert not re.search(r"exactly[- ]once", text)
 
 

@@ -58,6 +58,7 @@ NUMBER: Schema = {"type": "number", "minimum": 0, "exclusiveMaximum": LARGEST}
 COUNT, POSITIVE, STATUS, SUCCESS = integer(0), integer(1), integer(100, 599), integer(200, 299)
 SHA = matching("[0-9a-f]{64}")
 BASE64 = matching("([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+MOMENT = matching("[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(Z|[+]00:00)")
 PAYLOAD = exact(
     {"content": TEXT, "encoding": one_of("utf-8", "base64")},
     ways=({"encoding": exactly("utf-8")}, {"encoding": exactly("base64"), "content": BASE64}),

@@ -12,9 +12,11 @@ import sys
 from pathlib import Path
 
 from tests.evidence import campaigns
+from tests.evidence.checks import CHECK
 from tests.evidence.forms import (
     COUNT,
     FLAG,
+    MOMENT,
     NAME,
     NUMBER,
     PAYLOAD,
@@ -146,9 +148,7 @@ SQLITE = exact({"package": NAME, "version": NAME, "journal_mode": one_of("wal", 
 SERVER = exact({"version": NAME, "fsync": {"const": "on"}, "synchronous_commit": {"const": "on"}})
 RUN = exact({
     "spawn": one_of("fork", "exec"), "jobs": POSITIVE,
-    "started_at": matching(
-        "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(Z|[+]00:00)"
-    ),
+    "started_at": MOMENT,
     "wall_seconds": NUMBER, "cores": POSITIVE, "python": NAME, "implementation": NAME, "platform": NAME,
     "file_system": or_null(NAME), "packages": {**named(NAME), "minProperties": 1}, "sqlite": SQLITE,
     "postgres": or_null(SERVER),
@@ -223,7 +223,7 @@ def schemas() -> dict[str, Schema]:
     found = {"manifest": MANIFEST, "processes": PROCESSES, "results": RESULTS}
     titles = {name: f"{name}.json of an archive" for name in found}
     found[EXPORTS], titles[EXPORTS] = EXPORT, "An export of the tables of a dispatch outbox, exports/NAME.json of a scenario"
-    for name, (schema, title) in CAMPAIGN.items():
+    for name, (schema, title) in {**CAMPAIGN, **CHECK}.items():
         found[name], titles[name] = schema, title
     for journal in JOURNALS:
         found[journal] = line_of(journal)

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from audit import exports, journals, processes, protocol, records, results
+from audit import check, check_lines, exports, journals, processes, protocol, records, results
+from tests.evidence.checks import CHECK
 from tests.evidence.forms import Schema
 from tests.evidence.schemas import CAMPAIGN, DRAFT, EXPORTS, FOLDER, JOURNALS, schemas, text
 from tests.support import ROOT
@@ -55,7 +56,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_there_is_a_schema_for_each_document_and_each_journal_and_nothing_else() -> None:
-    assert set(PUBLISHED) == {*DOCUMENTS, *CAMPAIGN, *records.SHAPES}
+    assert set(PUBLISHED) == {*DOCUMENTS, *CAMPAIGN, *CHECK, *records.SHAPES}
 
 
 def test_the_published_schemas_are_those_of_the_script() -> None:
@@ -115,6 +116,24 @@ def inside(schema: Schema, *path: str) -> Schema:
     return schema["anyOf"][0] if "anyOf" in schema and path else schema
 
 
+def pairs_of_checks() -> Iterator[tuple[str, Schema, Any]]:
+    """The same of a check of somebody else's program."""
+    worker, receiver = PUBLISHED["check-worker-result"], PUBLISHED["check-receiver-result"]
+    yield "check", PUBLISHED["check-manifest"], check.SHAPE
+    yield "check.run", inside(PUBLISHED["check-manifest"], "run"), check.RUN
+    yield "check plan", PUBLISHED["check-plan"], check.PLANNED
+    yield "check summary", PUBLISHED["check-summary"], check.SUMMED
+    yield "check worker", worker, check_lines.OF_A_WORKER
+    yield "check fault", inside(worker, "fault"), check_lines.FAULT
+    yield "check ended", inside(worker, "ended"), check_lines.ENDED
+    yield "check arrival", inside(worker, "arrivals", "[]"), check_lines.ARRIVAL
+    yield "check effect", inside(worker, "effects", "{}"), check_lines.EFFECT
+    yield "check receiver", receiver, check_lines.OF_A_RECEIVER
+    yield "check exchange", inside(receiver, "exchanges", "[]"), check_lines.EXCHANGE
+    yield "check request", inside(receiver, "exchanges", "[]", "request"), check_lines.REQUEST
+    yield "check counted", inside(receiver, "effects"), check_lines.COUNTED
+
+
 def pairs() -> Iterator[tuple[str, Schema, Any]]:
     """Each object that both a schema and the audit describe."""
     manifest, process, result = PUBLISHED["manifest"], PUBLISHED["processes"], PUBLISHED["results"]
@@ -147,6 +166,7 @@ def pairs() -> Iterator[tuple[str, Schema, Any]]:
     yield "results.exports", inside(scenario, "exports", "[]"), results.EXPORT
     yield "results.exports.rows", inside(scenario, "exports", "[]", "rows"), protocol.ROW_COUNTS
     yield "export", PUBLISHED[EXPORTS], exports.FILE
+    yield from pairs_of_checks()
     for name, shape in exports.TABLES.items():
         yield f"export {name}", inside(PUBLISHED[EXPORTS], name, "[]"), shape
     for name, types in records.SHAPES.items():

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import errno
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from outbox.errors import BadInput
+from scenarios.engine.study import ROOT
 from scenarios.errors import EvidenceIncomplete
 from scenarios.targets import results, verdicts
 from scenarios.targets.outcomes import Effect, Fault
 from tests.targets.made import CANARY, CASES, JOB, checked, plan, receiver_case, worker_case
+
+WORKERS = Path(__file__).parent / "workers"
 
 
 def test_a_line_is_on_the_disk_as_soon_as_its_case_has_ended(tmp_path: Path) -> None:
@@ -35,6 +42,12 @@ def test_neighbouring_lines_with_the_same_verdict_are_one_window_the_worst_first
     ]
     assert summary["by_verdict"]["duplicate-unkeyed"] == 2
     assert (summary["holds"], summary["verdict"]) == ([], "FAIL")
+
+
+def test_over_nothing_but_doubts_no_claim_holds() -> None:
+    doubt = worker_case(11, "k", verdict=verdicts.UNKNOWN, fired=False).data()
+    assert verdicts.holding([]) == verdicts.holding([doubt]) == []
+    assert verdicts.holding([doubt, CASES[0].data()]) == ["at-most-once", "at-least-once", "applied-once-with-keys"]
 
 
 def test_a_claim_is_judged_by_what_holds_and_no_claim_by_what_is_lost_stuck_or_under_two_keys() -> None:
@@ -108,6 +121,24 @@ def test_an_interrupted_check_has_its_lines_and_no_manifest_and_a_second_one_is_
     assert (out / "results.jsonl").read_text().count("\n") == 1
     assert not (out / "manifest.json").exists()
     assert "begin the check again in a new folder" in str(results.interrupted(out, "SIGINT"))
+
+
+@pytest.mark.campaign
+def test_a_check_that_is_stopped_says_so_and_leaves_lines_and_no_manifest(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = [sys.executable, str(ROOT / "run.py"), "check", "worker", str(WORKERS / "no-lease.toml"), "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as check:
+        until = time.monotonic() + 60
+        while not ((out / "results.jsonl").exists() and (out / "results.jsonl").read_bytes()):
+            assert time.monotonic() < until
+            assert check.poll() is None
+            time.sleep(0.05)
+        check.send_signal(signal.SIGINT)
+        said, _ = check.communicate(timeout=60)
+    assert check.returncode == 3
+    assert f"stopped by SIGINT: {out} holds an incomplete check" in said
+    assert not (out / "manifest.json").exists()
+    assert all(json.loads(line)["case"] for line in (out / "results.jsonl").read_text().splitlines())
 
 
 def test_a_full_disk_is_told_with_what_to_do(tmp_path: Path) -> None:

@@ -82,6 +82,16 @@ def test_a_receiver_that_dies_refuses_or_hangs_up_costs_no_job(tmp_path: Path) -
         "receiver:refuses": "recovered",
         "receiver:hangs-up": "duplicate-unkeyed",
     }
+    assert {line["confirmed"] for line in lines(tmp_path / "out")} == {True, None}
+
+
+def test_a_worker_that_runs_until_sigterm_is_watched_as_long_as_it_may_send_again(tmp_path: Path) -> None:
+    code, said = check("until-signal", tmp_path / "out", "--mode", "all")
+    assert code == 0, said
+    found = lines(tmp_path / "out")
+    assert {line["verdict"] for line in found} == {"duplicate-unkeyed", "recovered"}
+    assert {line["confirmed"] for line in found if line["verdict"] == "duplicate-unkeyed"} == {True, None}
+    assert audit.main([str(tmp_path / "out")], str(ROOT)) == 0
 
 
 def test_a_worker_with_points_of_its_own_halts_at_each(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def test_what_names_no_case_is_refused_with_what_would(name: str) -> None:
 @pytest.mark.parametrize(("count", "struck"), [(1, [1]), (2, [1, 2]), (3, [1, 2, 3]), (50, [1, 2, 50])])
 def test_of_many_occurrences_the_first_two_and_the_last_are_struck(count: int, struck: list[int]) -> None:
     assert faults.occurrences(count) == struck
+    assert faults.occurrences(count, last=False) == struck[:2]
 
 
 def arrival(job: str | None, key: str | None, status: int | None = 200) -> Arrival:

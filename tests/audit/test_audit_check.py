@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from audit.archive import Report, audit_archive
@@ -70,15 +71,17 @@ def test_a_check_in_which_all_recovered_passes_and_says_what_it_takes_on_its_wor
     assert (report.verdict, report.findings) == ("PASS", [])
     assert "taken on its word: that the processes died so" in report.checked
     assert any(line.startswith("PASS means") for line in explain(report))
+    assert all(line.isascii() for line in explain(report))
 
 
 def test_a_check_that_found_something_fails_with_its_windows_and_evidence_that_agrees(whole: Path) -> None:
     report = audited(whole)
     assert report.verdict == "FAIL"
+    assert any(line.startswith("What it is held to does not hold") for line in explain(report))
     assert report.checked.startswith("the evidence agrees with itself; worker toy-worker: 6 cases (1 lost, 1 stuck")
     assert [str(each) for each in report.findings] == [
-        "lost: worker.py:14: 1 cases, such as work:worker.py:14#1",
-        "stuck: worker.py:11: 1 cases, such as work:worker.py:11#1",
+        "lost: worker.py:14: 1 case, such as work:worker.py:14#1",
+        "stuck: worker.py:11: 1 case, such as work:worker.py:11#1",
     ]
 
 
@@ -87,6 +90,24 @@ def test_a_receiver_fails_by_its_expectations(tmp_path: Path) -> None:
     assert report.verdict == "FAIL"
     assert [str(each) for each in report.findings] == ["duplicated: replay (study): expected one effect, seen two effects"]
     assert audited(checked(tmp_path / "well", receiver_case("replay"))).verdict == "PASS"
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda line: line.update(verdict="met"), "is met, but the counted effects rose by 2"),
+        (lambda line: line.update(severity="lost"), "is violated (lost), but the counted effects rose by 2"),
+        (lambda line: line["effects"].update(after=1), "is violated (duplicated), but the counted effects rose by 1"),
+        (lambda line: line["effects"].update(after=None), "were counted only once"),
+        (lambda line: line.update(severity="style"), "windows: is"),
+    ],
+)
+def test_an_edited_line_of_a_receiver_is_seen(edit: Edit, said: str, tmp_path: Path) -> None:
+    out = checked(tmp_path, receiver_case("replay", verdicts.VIOLATED))
+    edit_line(out, 0, edit)
+    report = audited(out)
+    assert report.checked == "the evidence does not agree with itself"
+    assert any(said in str(each) for each in report.findings), [str(each) for each in report.findings]
 
 
 def test_a_case_in_doubt_leaves_a_check_unknown(tmp_path: Path) -> None:
@@ -188,6 +209,18 @@ def test_a_file_of_nobody_is_seen(out: Path) -> None:
     (out / "cases" / "work_nobody_1" / "x").write_text("x")
     mended(out, "cases/work_nobody_1/x")
     assert any("is an extra file" in str(each) for each in audited(out).findings)
+
+
+def test_what_a_check_leaves_validates_against_the_published_schemas(whole: Path, tmp_path: Path) -> None:
+    receiver = checked(tmp_path, receiver_case("replay", verdicts.VIOLATED), receiver_case("restart"))
+    folder = ROOT / "evidence" / "schemas"
+    for out, lines in ((whole, "check-worker-result"), (receiver, "check-receiver-result")):
+        for name in ("manifest", "plan", "summary"):
+            schema = json.loads((folder / f"check-{name}.schema.json").read_text())
+            jsonschema.validate(json.loads((out / f"{name}.json").read_text()), schema)
+        schema = json.loads((folder / f"{lines}.schema.json").read_text())
+        for line in (out / "results.jsonl").read_text().splitlines():
+            jsonschema.validate(json.loads(line), schema)
 
 
 def test_two_checks_are_not_compared(whole: Path, out: Path) -> None:

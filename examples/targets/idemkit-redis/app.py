@@ -1,0 +1,52 @@
+"""idemkit in FastAPI, with its Redis store."""
+
+import argparse
+import asyncio
+import contextlib
+import sqlite3
+from pathlib import Path
+
+import uvicorn
+from fastapi import FastAPI, Request
+from idemkit import HttpConfig, IdempotencyMiddleware, RedisBackend
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--port", type=int, required=True)
+parser.add_argument("--dir", type=Path, required=True)
+parser.add_argument("--redis", required=True)
+OPTIONS = parser.parse_args()
+DATABASE = OPTIONS.dir / "app.db"
+
+
+def prepare() -> None:
+    """Create the tables: one row in `effects` is one effect, one in `failed` a name that has failed once."""
+    with contextlib.closing(sqlite3.connect(DATABASE)) as database, database:
+        database.execute("create table if not exists effects (number integer primary key, body text)")
+        database.execute("create table if not exists failed (name text primary key)")
+
+
+def perform(body: str, fail_once: str | None) -> int:
+    """The effect and its number; the first time that it is to fail for a name, it fails before anything is done."""
+    with contextlib.closing(sqlite3.connect(DATABASE, timeout=30)) as database, database:
+        fails = fail_once and database.execute("insert or ignore into failed values (?)", [fail_once]).rowcount
+        number = None if fails else database.execute("insert into effects (body) values (?)", [body]).lastrowid
+    if number is None:
+        raise RuntimeError("this request asked for one failure")
+    return number
+
+
+prepare()
+app = FastAPI()
+# A lease of 5 s instead of 30 and a wait of 2 s instead of 10, so that what is left by a death is seen to end.
+settings = HttpConfig(scope_mode="single_tenant", lease_ttl_seconds=5, wait_timeout_seconds=2)
+app.add_middleware(IdempotencyMiddleware, backend=RedisBackend.from_url(OPTIONS.redis), config=settings)
+
+
+@app.post("/operations", status_code=201)
+async def operations(request: Request) -> dict[str, int]:
+    """Perform the effect."""
+    body = (await request.body()).decode()
+    return {"number": await asyncio.to_thread(perform, body, request.headers.get("X-Fail-Once"))}
+
+
+uvicorn.run(app, host="127.0.0.1", port=OPTIONS.port, log_level="warning")
