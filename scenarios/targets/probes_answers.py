@@ -40,7 +40,9 @@ async def replay_answer(bench: Bench) -> Sequence[Seen]:
     if not first.success:
         return [trial.seen(UNCLEAR, f"the first request was answered {first.told()}")]
     if not again.success:
-        return [trial.seen(VIOLATED, f"the repetition is answered {again.told()}, and the result is not told again")]
+        last = await trial.persist(first.request)
+        severity = None if last.success or last.refused else STUCK
+        return [trial.seen(VIOLATED, f"the repetition is answered {again.told()}, and later {last.told()}", severity)]
     if first.body != again.body and _json(first) != _json(again):
         return [trial.seen(VIOLATED, "the repetition is answered with another body")]
     if (first.status, first.body) != (again.status, again.body):

@@ -172,7 +172,8 @@ class _Strikes:
 
     async def _again(self, trial: Trial, place: Place, request: Request) -> Seen | _Open:
         """Start it again after its death, and send the request once more."""
-        wrong = await started_again(trial, _fault(place))
+        # Who was told of a success does not ask again: the effect must be there.
+        wrong = await started_again(trial, _fault(place), done=int(trial.exchanges[-1].success))
         if wrong is not None:
             self._down += wrong.severity == STUCK
             return wrong

@@ -98,7 +98,9 @@ async def killed_while_handling(bench: Bench) -> Sequence[Seen]:
             trial.note(killed)
             trial.notes.append(f"killed {moment * usual * 1000:.1f} ms after the request was sent: {killed.told()}")
             fault = {"kind": "kill", "where": f"{moment:g} of the usual time", "function": None, "occurrence": 1}
-            found.append(replace(await restarted(bench, trial, request, fault), part=f"{moment:g}"))
+            # Who was told of a success does not ask again: the effect must be there.
+            seen = await restarted(bench, trial, request, fault, done=int(killed.success))
+            found.append(replace(seen, part=f"{moment:g}"))
             if found[-1].verdict == VIOLATED:
                 found[-1] = kept(stand, found[-1])
                 break

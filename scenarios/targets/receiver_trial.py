@@ -131,9 +131,8 @@ class Trial:
         return self.after > self.before
 
     def is_usual(self, happened: Exchange) -> bool:
-        """Whether this refusal is what every repetition is answered here."""
-        usual = self.usual
-        return usual is not None and not usual.success and usual.status is not None and happened.status == usual.status
+        """Whether this refusal is what every repetition is answered here. An error of the server's own is no answer."""
+        return self.usual is not None and self.usual.refused and happened.status == self.usual.status
 
     def seen(self, verdict: str, text: str, severity: str | None = None, fault: Mapping[str, Any] | None = None) -> Seen:
         """Close it."""

@@ -56,6 +56,11 @@ def own(kind: str, *options: str) -> list[str]:
     return [*OWN, kind, "--dir", "{dir}/receiver", "--port", "{port}", *options]
 
 
+def mistaken(variant: str) -> list[str]:
+    """The command of a receiver with one mistake."""
+    return ["{python}", "-m", "scenarios.oracle.receivers", variant, "--dir", "{dir}/receiver", "--port", "{port}"]
+
+
 def program(name: str) -> list[str]:
     """The command of a program that is there for the tests."""
     return ["{python}", str(PROGRAMS / name), "{port}", "{dir}"]

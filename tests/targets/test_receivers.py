@@ -11,7 +11,7 @@ import pytest
 
 from outbox.errors import BadInput
 from tests.support import ROOT, ProcessBox
-from tests.targets.receivers import checked, own, program, target
+from tests.targets.receivers import checked, mistaken, own, program, target
 
 KEYED_POLICY = 'other_body = "409"\nin_flight = "wait"\nkey_max_length = 255'
 
@@ -43,6 +43,23 @@ def test_a_counterexample_is_caught(tmp_path: Path, kind: str, expectation: str,
 
     assert found.code == 1
     assert found.severities(expectation) == {severity}
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(
+    ("variant", "severities"),
+    [
+        ("stuck-in-progress", {"stuck"}),
+        ("stored-error", {"stuck"}),
+        ("error-text", {"stuck"}),
+        ("warming", set()),
+    ],
+)
+def test_a_mistake_that_a_death_brings_to_light_is_caught(tmp_path: Path, variant: str, severities: set[str]) -> None:
+    found = checked(target(tmp_path, mistaken(variant)), "killed-at-call")
+
+    assert found.code == int(bool(severities))
+    assert found.severities("killed-at-call") == severities
 
 
 @pytest.mark.campaign
