@@ -1,4 +1,7 @@
-"""Celery on Redis as it comes: a task that is retried when it fails; a message is acknowledged just before its task runs."""
+"""Celery on Redis as it comes: a task that is retried when it fails; a message is acknowledged just before its task runs.
+
+What was taken and not acknowledged comes back after the visibility timeout, here five seconds (its default is an hour).
+"""
 
 import json
 import os
@@ -9,7 +12,11 @@ import redis
 from celery import Celery
 
 app = Celery("worker", broker=os.environ["REDIS_URL"])
-app.conf.update(broker_connection_retry_on_startup=True, worker_prefetch_multiplier=1)
+app.conf.update(
+    broker_connection_retry_on_startup=True,
+    worker_prefetch_multiplier=1,
+    broker_transport_options={"visibility_timeout": 5},
+)
 
 
 @app.task(name="send", autoretry_for=(OSError,), max_retries=20, default_retry_delay=1)
