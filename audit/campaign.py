@@ -160,6 +160,9 @@ class Campaign:
             for wrong in [*found.doubts, *found.violations]:
                 note(folder.path, f"does not hold without any fault: {wrong}")
             runs.append(campaign_struck.listings(self.states, folder, (case, found.play.rounds), note))
+            for record in found.play.records:
+                if not runs[-1][record["step"] - 1].get(record["process"]):
+                    note(folder.path, f"no call of {record['process']} was recorded in round {record['step']}")
             self.expected |= folder.paths()
         if len(runs) != len(("calls-1", "calls-2")):
             note(base, "has not two runs whose calls were recorded")
@@ -264,6 +267,8 @@ class Campaign:
         """Hold a line and, where they are kept, the files of its case."""
         number = self.totals["cases"]
         campaign_lines.hold(line, case, self._note, f"line {number + 1}")
+        if setting.images is not None:
+            campaign_power.hold_line(line, case, setting.images, self.findings.about(case.name))
         self._count(line)
         path = f"cases/{number:06d}/"
         if self.plan["keep"] == KEEP_ALL or line["verdict"] != HELD:

@@ -38,6 +38,7 @@ def hold(states: States, folders: list[Folder], case: Case, setting: Setting, no
         note(folders[1].path, "the two runs without faults reached other points, or in another order")
     if not any(points for each in first.listed for points in each.values()):
         note(folders[0].path, "no point was reached: there is nothing to arm")
+    _armed(first, setting, folders[0], note)
     more = sum(planted.state.effects.values()) - sum(first.state.effects.values())
     if more != 1:
         note(folders[1].path, f"an effect was planted, and {more} more are counted: the counter is blind")
@@ -48,6 +49,14 @@ def hold(states: States, folders: list[Folder], case: Case, setting: Setting, no
     _same_beginnings(states, folders, note)
     _twice(states, folders[1], planted, note)
     return first
+
+
+def _armed(first: Derived, setting: Setting, folder: Folder, note: Note) -> None:
+    """Where lines are listed, each process of the run without faults was watched: nobody is left out unseen."""
+    if setting.listing == "LINES_TO":
+        for record in first.play.records:
+            if not first.listed[record["step"] - 1].get(record["process"]):
+                note(folder.path, f"{record['process']} listed no line in round {record['step']}: it was not watched")
 
 
 def _twice(states: States, folder: Folder, planted: Derived, note: Note) -> None:

@@ -168,6 +168,10 @@ def relied_on(process: str, calls: list[Call], at: int, error: str) -> str | Non
             cut_back = cut_back or call.name == "ftruncate"
             if failed.name in SYNCS and call.name in (*WRITES, *SYNCS):
                 return f"{process}: {call.told} after its sync had failed"
-        if call.name in WRITES and not cut_back and (not folder or call.target.rpartition("/")[0] == failed.target):
+        if (
+            call.name in WRITES
+            and not cut_back
+            and (not folder or failed.target == "." or call.target.startswith(f"{failed.target}/"))
+        ):
             return f"{process}: {call.told}, on the strength of {failed.told}, which had failed"
     return None

@@ -1,7 +1,7 @@
 """The cases that a campaign must have, derived anew from the points of its runs without faults.
 
 Level by level, in one order. The first level has a case for each process, point and occurrence (mode `points`; in mode `lines`
-a line stands for a point, and of its occurrences the first two and the last), for each that can be stopped and overtaken
+a line stands for a point, and of its occurrences the first eight and the last), for each that can be stopped and overtaken
 (`pauses`; twice where it has a lease), for each cut of each connection (`wire`), or for each call that changes something and
 each way in which it can end (`syscalls`). A deeper level adds one death to each case of the level before: in the round behind
 it, or in its last round where others come to points only because of its single death. Not so if the last death of that case

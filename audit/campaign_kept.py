@@ -9,6 +9,7 @@ from __future__ import annotations
 from audit import campaign_exchanges, campaign_play, campaign_struck
 from audit.campaign_exchanges import EXCHANGES
 from audit.campaign_history import HistoryPlay
+from audit.campaign_power import UNREADABLE
 from audit.campaign_state import OTHERS, RECEIVER, SENDER, counted
 from audit.campaign_verdicts import kinds, outcome, violations
 from audit.campaign_words import RELAY, declared, is_line
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 JOURNALS = (*SENDER, *RECEIVER, *OTHERS)
 LOCK, END, PROCESSES = "outbox/dispatcher.lock", "exports/end.json", "processes.json"
 POINTS = {point: point for point in declared()}
-UNREADABLE = "when the power was back this could not be read"
 UNREAD = "what is durable cannot be read"
 
 

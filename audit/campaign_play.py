@@ -167,7 +167,7 @@ class Play:
         fault = self.case.armed(number, role["process"])
         if _struck_down(record, fault):
             return self._died(record, number)
-        if record["signal"] is not None or record["ended_by"] != ITSELF:
+        if (record["signal"] is not None and not self._gave_up(record)) or record["ended_by"] != ITSELF:
             self.doubts.append(f"round {number}: {role['process']} was ended, and did not end by itself")
         if fault is not None and fault.kind == PAUSE:
             self._overtaken(role, number, record, fault)
@@ -193,7 +193,7 @@ class Play:
     def _serve(self, role: Record, number: int, armed: list[Record]) -> bool:
         name, case = role["process"], self.case
         shared = not (self.setting.observed or self.setting.restarts) and role["module"] == "receivers"
-        if shared and name not in case.struck:
+        if shared and name not in case.struck and not self._refused(name):
             return True
         living = self._last.get(name)
         cut = name == RELAY and (case.cuts(number - 1) or case.cuts(number))
@@ -208,18 +208,30 @@ class Play:
             self._wrong(record, f"said {show(record['stdout'])}; a server says nothing")
         if record["ready"] is None and (record["exit_code"] == HALTED or _struck_down(record, struck)):
             return self._died(record, number)
-        stopped = self.deaths or (struck is not None and struck.error)  # by what a death left, or by a call that failed
-        if record["ready"] is None and record["ended_by"] == ITSELF and record["exit_code"] is not None and stopped:
+        # By what a death or a loss of power left, or by a call that failed.
+        stopped = self.deaths or case.power is not None or (struck is not None and struck.error)
+        ended = record["exit_code"] is not None or self._gave_up(record)
+        if record["ready"] is None and record["ended_by"] == ITSELF and ended and stopped:
             return False
         port = record["substitutions"].get(f"{name}.port")
         if record["ready"] != f"{READY}{port}":
             self._wrong(record, f"has the READY line {show(record['ready'])}, but its port is {show(port)}")
-        failed = struck is not None and struck.error and record["ended_by"] == ITSELF
+        failed = struck is not None and struck.error and record["ended_by"] == ITSELF and record["signal"] != "SIGKILL"
         if record["exit_code"] != HALTED and (record["signal"], record["ended_by"]) != ("SIGKILL", "kill") and not failed:
             self.doubts.append(f"round {number}: {name} ended otherwise than by the harness")
         if record["fault"] is not None or (struck is not None and struck.call):
             armed.append(record)
         return True
+
+    def _gave_up(self, record: Record) -> bool:
+        """Whether it ended by a signal of its own in a case in which a call was struck: that is undeclared, and no doubt."""
+        struck = any([fault.call for _, fault in self.case.faults()])
+        return struck and record["signal"] not in (None, "SIGKILL") and record["ended_by"] == ITSELF
+
+    def _refused(self, name: str) -> bool:
+        """Whether a receiver that could share a house is a process of its own: one that refused what a loss of power left."""
+        following = self.records[self._at]["process"] if self._at < len(self.records) else None
+        return self.case.power is not None and (name in self._last or following == name)
 
     def _died(self, record: Record, number: int) -> bool:
         """Note a death. False: its work is not done."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from audit.campaign_plan import Subject
+    from audit.campaign_plan import Case, Subject
     from audit.files import Tree
     from audit.findings import Note
     from audit.shapes import Shape
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     # What is on the disk of each thing that was not synced: how many of its bytes, and whether its size.
     Choice = tuple[tuple[int, bool], ...]
 
+UNREADABLE = "when the power was back this could not be read"
 CALLS, VIEWS = "calls.jsonl", "views.jsonl"
 KINDS = ("directory", "create", "write", "truncate", "sync", "rename", "remove", "tell", "end")
 EVENT: Shape = {
@@ -262,6 +263,26 @@ class Recorded:
             lone = [key for key in state.history if not state.receipts.get(key)]
             found += [f"lost: {key} had a history record and no receipt when the power was back" for key in lone]
         return found + [f"phantom: when the power was back: {sentence}" for sentence in state.uncaused]
+
+
+def hold_line(line: dict[str, Any], case: Case, recorded: Recorded, note: Note) -> None:
+    """Hold what a line says of its image against the recording, whether the case was kept or not. What is in a database cannot
+    be read from the bytes of its file here, and damage is told in the words of who read it."""
+    power = case.power
+    if (
+        power is None
+        or "image" not in line
+        or recorded.subject.database
+        or any(UNREADABLE in each for each in line["violations"])
+    ):
+        return
+    state = of_bytes(recorded.image(int(power.what), power.number), recorded.subject)
+    for member, value in (("left", state.told), ("digest", state.digest)):
+        if line["image"][member] != value:
+            note(f"image {member}", f"is {show(line['image'][member])}, but the recorded calls leave {show(value)}")
+    for sentence in recorded.broken(int(power.what), state):
+        if sentence not in line["violations"] and not line["doubts"]:
+            note("violations", f"do not have {show(sentence)}, which follows from the recorded calls")
 
 
 def _said(event: Event, number: int, which: tuple[str, str], counts: tuple[int, int]) -> str:

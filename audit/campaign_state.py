@@ -151,6 +151,8 @@ def of_bytes(contents: Mapping[str, bytes | None], subject: Subject) -> State:
     if subject.database:
         of_tables(state, {}, files, subject.data["unfinished"])
     else:
+        kept = {name: contents.get(name) for name in (*SENDER, *RECEIVER, *OTHERS)}
+        state.digest = _hash({name: data for name, data in kept.items() if data is not None})
         _of_journals(state, files)
     return state
 

@@ -9,7 +9,7 @@ traceback.
 from __future__ import annotations
 
 from audit import campaign_calls
-from audit.campaign_words import DECLARED_CODES, LOST, ON_FILES, REFUSED_NOT, UNDECLARED
+from audit.campaign_words import DECLARED_CODES, LOST, MAY_FIND_NOTHING, NOTHING_TO_DO, ON_FILES, REFUSED_NOT, UNDECLARED
 from audit.strict_json import Malformed, laid_out, parse_document
 
 TYPE_CHECKING = False
@@ -87,8 +87,15 @@ def _undeclared(record: Record) -> Iterator[str]:
     who = f"{record['process']} (incarnation {record['incarnation']})"
     if TRACEBACK in record["stderr"]:
         yield f"{who}: it said a traceback: {record['stderr'].strip().splitlines()[-1]}"
-    elif record["exit_code"] is not None and record["exit_code"] not in DECLARED_CODES:
+    elif record["signal"] not in (None, "SIGKILL") and record["ended_by"] == "itself":
+        yield f"{who}: it ended with {record['signal']}, which nobody had sent"
+    elif record["exit_code"] is not None and not _declared(record):
         yield f"{who}: it ended with {record['exit_code']}, which it does not declare"
+
+
+def _declared(record: Record) -> bool:
+    code, module = record["exit_code"], record["command"][2:3]
+    return code in DECLARED_CODES or (code == NOTHING_TO_DO and module[0] in MAY_FIND_NOTHING)
 
 
 def hold_recorded(states: States, runs: list[Called], windows: tuple[str, Called], note: Note) -> None:
@@ -101,8 +108,6 @@ def hold_recorded(states: States, runs: list[Called], windows: tuple[str, Called
             for name in campaign_calls.threads(calls):
                 said = f"{name} is called by more than one thread: its number is no one place"
                 note(f"calls-1/calls/{number}.{process}", said)
-    if not any(calls for each in runs[0] for calls in each.values()):
-        note("calls-1/", "no call was recorded: there is nothing to strike")
     path, observed = windows
     data = states.tree.read(path) if path in states.tree.sizes else None
     if data is None:

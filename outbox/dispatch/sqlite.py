@@ -4,14 +4,18 @@ A process with a mended SQLite may turn a database to WAL mode beneath one witho
 by asking for the mode (`refuse_wal`), and touches nothing if it is WAL.
 """
 
+from collections import deque
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import aiosqlite
+from aiosqlite.context import contextmanager
 from sqlalchemy.dialects.sqlite.aiosqlite import AsyncAdapt_aiosqlite_dbapi
 
 from outbox.errors import BadInput
 from outbox.sqlite_choice import WAL, Sqlite
+
+_ROWS = 256  # that come with a statement
 
 
 def adapted(sqlite: Sqlite) -> AsyncAdapt_aiosqlite_dbapi:
@@ -19,7 +23,7 @@ def adapted(sqlite: Sqlite) -> AsyncAdapt_aiosqlite_dbapi:
     module = sqlite.module
 
     def connect(database: str, **options: Any) -> aiosqlite.Connection:
-        connection = aiosqlite.Connection(lambda: module.connect(database, **options), iter_chunk_size=64)
+        connection = _Connection(lambda: module.connect(database, **options), iter_chunk_size=64)
         # The connection's own thread must not keep alive a process that forgot to close it.
         connection._thread.daemon = True
         return connection
@@ -28,6 +32,59 @@ def adapted(sqlite: Sqlite) -> AsyncAdapt_aiosqlite_dbapi:
         **{name: getattr(module, name) for name in _SHOWN}, Connection=aiosqlite.Connection, connect=connect
     )
     return AsyncAdapt_aiosqlite_dbapi(_as_module(shown), module)
+
+
+class _Connection(aiosqlite.Connection):
+    """Works in a thread of its own, which is asked once for each statement: being asked costs more than most statements."""
+
+    @contextmanager
+    async def cursor(self) -> aiosqlite.Cursor:
+        # Touches no file. The thread may use it all the same: SQLAlchemy opens connections that do not check who does.
+        return _Cursor(self, self._conn.cursor())
+
+
+class _Cursor(aiosqlite.Cursor):
+    """Reads the first rows together with the statement: most have no more. Where there are more, they are had in parts."""
+
+    def __init__(self, connection: aiosqlite.Connection, cursor: Any) -> None:
+        super().__init__(connection, cursor)
+        self._rows: deque[Any] = deque()
+        self._more = False
+
+    async def execute(self, sql: str, parameters: Any = None) -> aiosqlite.Cursor:
+        self._more = True
+        await self._execute(self._begin, sql, () if parameters is None else parameters)  # type: ignore[no-untyped-call]
+        return self
+
+    def _begin(self, sql: str, parameters: Any) -> None:
+        """In the connection's thread."""
+        self._cursor.execute(sql, parameters)
+        self._take()
+
+    def _take(self) -> None:
+        """In the connection's thread."""
+        taken = self._cursor.fetchmany(_ROWS)
+        self._rows.extend(taken)
+        self._more = len(taken) == _ROWS
+
+    async def fetchone(self) -> Any:
+        return next(iter(await self.fetchmany(1)), None)
+
+    async def fetchmany(self, size: int | None = None) -> list[Any]:
+        wanted = self.arraysize if size is None else size
+        while self._more and len(self._rows) < wanted:
+            await self._execute(self._take)  # type: ignore[no-untyped-call]
+        return [self._rows.popleft() for _ in range(min(wanted, len(self._rows)))]
+
+    async def fetchall(self) -> list[Any]:
+        rows = [*self._rows, *(await super().fetchall() if self._more else ())]
+        self._rows.clear()
+        self._more = False
+        return rows
+
+    async def close(self) -> None:
+        if self._more:  # it failed or was given up; else nothing is left of the statement
+            await super().close()
 
 
 def _as_module(shown: SimpleNamespace) -> ModuleType:

@@ -31,6 +31,7 @@ from outbox.errors import BadInput
 HALT_VARIABLE = "HALT_AT_LINE"
 LINES_VARIABLE = "LINES_TO"
 WRAPPER = "scenarios.engine.lined"
+NAME = "halt23"  # whom the interpreter knows the watch as
 # Of systems with a mistake the mistake is under study, wherever it stands.
 STUDIED = ("outbox", "receivers", "scenarios.oracle")
 CANNOT_LIST_EXIT_CODE = 70
@@ -165,6 +166,11 @@ def _end(line: str, code: int) -> NoReturn:
     os._exit(code)
 
 
+def _blinded() -> NoReturn:
+    """The program has ended the watch by itself: its list has a hole, and a line that it was to halt at may have gone by."""
+    _end("the program took the watch over its lines away (sys.settrace or sys.monitoring)", CANNOT_LIST_EXIT_CODE)
+
+
 def is_asked_for(environment: Mapping[str, str]) -> bool:
     """Whether a process with this environment is to be watched."""
     return HALT_VARIABLE in environment or LINES_VARIABLE in environment
@@ -219,6 +225,8 @@ def _traced(watch: Watch) -> Callable[[], None]:
     sys.settrace(call)
 
     def end() -> None:
+        if sys.gettrace() is not call:
+            _blinded()
         sys.settrace(None)
         threading.settrace(None)  # as with sys.settrace, None ends it
 
@@ -231,7 +239,7 @@ if sys.version_info >= (3, 12):
         """By `sys.monitoring`: a code tells of its lines once it was started, if it is watched; no other costs anything."""
         monitoring, events = sys.monitoring, sys.monitoring.events
         tool = next(number for number in range(6) if monitoring.get_tool(number) is None)
-        monitoring.use_tool_id(tool, "halt23")
+        monitoring.use_tool_id(tool, NAME)
 
         chosen: list[CodeType] = []
 
@@ -249,6 +257,8 @@ if sys.version_info >= (3, 12):
         monitoring.set_events(tool, events.PY_START)
 
         def end() -> None:
+            if monitoring.get_tool(tool) != NAME or not monitoring.get_events(tool) & events.PY_START:
+                _blinded()
             monitoring.set_events(tool, 0)
             for code in chosen:
                 monitoring.set_local_events(tool, code, 0)

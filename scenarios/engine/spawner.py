@@ -11,7 +11,9 @@ killed; a child dies with the spawner (Linux), has a session of its own, and tak
 A child may be traced: it waits until strace says that it is attached, and goes on then. Its end is told when strace has ended,
 too, so that what strace wrote is whole.
 
-    python -m scenarios.engine.spawner CONTROL_DESCRIPTOR fork|exec MODULE …
+    python -m scenarios.engine.spawner CONTROL_DESCRIPTOR fork|rehearsed-fork|exec MODULE …
+
+With `rehearsed-fork` the programs are run once before the first is forked; see `scenarios.engine.rehearsal`.
 """
 
 import contextlib
@@ -32,14 +34,19 @@ from typing import Any, NoReturn
 
 import psutil
 
-from scenarios.engine import foreign, leftovers, lines
+from scenarios.engine import foreign, leftovers, lines, rehearsal
 from scenarios.engine.entry import entry_module, run_entry
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+# Where the kernel lets only parents trace (Yama), a child says that others may: strace is its sibling.
+PR_SET_PTRACER, PR_SET_PTRACER_ANY = 0x59616D61, 2**64 - 1
 CANNOT_START_EXIT_CODE = 70
+EXEC, REHEARSED = "exec", "rehearsed-fork"
 END_SECONDS = 10.0
 LARGEST_FILE_BYTES = 1 << 28
+# strace ends with whom it traces. One that does not is ended, or the end of its child would never be told.
+TRACER_SECONDS = 5.0
 _MAX_MESSAGE_BYTES = 1 << 20
 _DESCRIPTORS_END = 4096
 
@@ -58,6 +65,7 @@ class Spawner:
         self._untold: dict[int, dict[str, Any]] = {}  # pid of strace to the end of its child, which waits for strace's own
         self._marks: dict[int, leftovers.Mark] = {}  # of children that are somebody else's commands
         self._ours = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
+        self._late: dict[int, float] = {}  # pid of strace, whose child has ended, to when it is ended itself
         self._own_pid = os.getpid()
         self._libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
         if self._libc:
@@ -76,7 +84,10 @@ class Spawner:
             selector.register(woken_read, selectors.EVENT_READ)
             try:
                 while True:
-                    for key, _events in selector.select():
+                    for tracer, late in self._late.items():
+                        if time.monotonic() > late:
+                            os.kill(tracer, signal.SIGKILL)
+                    for key, _events in selector.select(TRACER_SECONDS if self._late else None):
                         if key.fileobj is self._control:
                             if not self._receive():
                                 return
@@ -182,11 +193,13 @@ class Spawner:
                 tracer = self._traced.pop(pid, None)
                 if tracer in self._heard:
                     self._untold[tracer] = ended
+                    self._late[tracer] = time.monotonic() + TRACER_SECONDS
                 else:
                     self._send(**ended)
             elif pid in self._heard:
                 os.close(self._heard.pop(pid))
                 if pid in self._untold:
+                    del self._late[pid]
                     self._send(**self._untold.pop(pid))
 
     def _left_by(self, pid: int) -> int:
@@ -231,7 +244,7 @@ class Spawner:
             os._exit(code)
 
     def _become_ours(self, module: str, arguments: Sequence[str]) -> int:
-        if self._mode == "exec":
+        if self._mode == EXEC:
             watched = [lines.WRAPPER] if lines.is_asked_for(os.environ) else []
             command = [sys.executable, "-m", *watched, module, *arguments]
             os.execve(sys.executable, command, os.environ)  # noqa: S606 - on purpose
@@ -263,6 +276,8 @@ class Spawner:
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)
         if words is not None:
+            if self._libc:
+                self._libc.prctl(PR_SET_PTRACER, ctypes.c_ulong(PR_SET_PTRACER_ANY), 0, 0, 0)
             _await_tracer(*words)
         os.closerange(3, _DESCRIPTORS_END)
         os.chdir(message["directory"])
@@ -295,12 +310,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     # A Ctrl-C or a stop is the harness's to handle; it ends us by closing the socket.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    if mode == "fork":
+    if mode != EXEC:
         # With a + in front they are somebody else's, and may be missing.
         foreign.preload([each[1:] for each in modules if each.startswith("+")])
         for module in modules:
             if not module.startswith("+"):
                 importlib.import_module(entry_module(module))
+        if mode == REHEARSED:
+            rehearsal.rehearse(run_entry)
         gc.collect()
         gc.freeze()  # collections in the children would copy the pages that they share with us
     control = socket.socket(fileno=int(descriptor))

@@ -87,12 +87,13 @@ def read_listing(text: str) -> tuple[Call, ...]:
     return tuple(found)
 
 
-def parse(log: str, directory: Path) -> tuple[Call, ...]:
-    """The counted calls and the marks of strace's log of one process that worked in `directory`."""
-    threads: dict[str, int] = {}
+def parse(log: str, directory: Path, pid: int | None = None) -> tuple[Call, ...]:
+    """The counted calls and the marks of strace's log of one process that worked in `directory`. Its first thread is that of
+    `pid`, or whichever the log begins with."""
+    threads: dict[str, int] = {} if pid is None else {str(pid): 1}
     found = []
-    for pid, name, rest in _whole(log):
-        thread = threads.setdefault(pid, len(threads) + 1)
+    for which, name, rest in _whole(log):
+        thread = threads.setdefault(which, len(threads) + 1)
         call = _call(thread, name, rest, directory)
         if call is not None:
             found.append(call)

@@ -2,14 +2,17 @@
 
 The scheduler and all workers are on this machine, run this checkout and see the campaign's directory under the same path:
 there files come back that are kept. All of that is asked for before anything is played. A worker that dies is the scheduler's
-to replace: it gives the case to another one, which plays it in a folder of its own. Nothing here starts or ends a cluster.
+to replace: it gives the case to another one, which plays it in a folder of its own. A scheduler that dies ends the campaign,
+for nobody knows any more what the workers do. Nothing here starts or ends a cluster.
 """
 
 import asyncio
 import contextlib
 import importlib.util
 import ipaddress
+import logging
 import secrets
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -22,13 +25,21 @@ from scenarios.explore.workers import ATTEMPTS, hello, sources_digest
 INSTALL = "--dask: distributed is not installed; install halt23[dask], in a checkout: .venv/bin/pip install -e '.[dask]'"
 ANSWER_SECONDS = 20
 SHARED = "shared"
+# The library would try for ever to find a scheduler again.
+WATCH_SECONDS = 0.5
+RUNNING = "running"
 
 
 def check(address: str) -> None:
-    """Raises BadInput for an address that is not to be asked, and where the library is not there."""
-    loopback(address)
+    """Raises BadInput for an address that is not to be asked or where nobody answers, and where the library is not there."""
+    text = loopback(address)
     if importlib.util.find_spec("distributed") is None:
         raise BadInput(INSTALL)
+    parts = urlsplit(text)
+    try:
+        socket.create_connection((parts.hostname or "", parts.port or 0), ANSWER_SECONDS).close()
+    except OSError as error:
+        raise BadInput(f"--dask {address}: no scheduler answers there: {error}") from error
 
 
 def loopback(address: str) -> str:
@@ -62,14 +73,13 @@ async def cluster(address: str, directory: Path, spawn: str, modules: tuple[str,
     """The workers of the scheduler at `address`, each with as many cases at once as it has threads. Raises BadInput where they
     cannot play this campaign."""
     from distributed import Client  # noqa: PLC0415 - an extra that most runs do without
+    from distributed.client import ClosedClientError  # noqa: PLC0415 - as above
 
     text = loopback(address)
+    check(address)  # the library would try again and again
     begin(directory)
-    parts = urlsplit(text)
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what it complains of is told here, in one line
     try:
-        # The library would try again and again.
-        _reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
-        writer.close()
         client = await asyncio.to_thread(Client, text, timeout=ANSWER_SECONDS, set_as_default=False)
     except OSError as error:
         raise BadInput(f"--dask {address}: no scheduler answers there: {error}") from error
@@ -77,13 +87,23 @@ async def cluster(address: str, directory: Path, spawn: str, modules: tuple[str,
         threads = await asyncio.to_thread(_ask, client, address, directory)
         executor = client.get_executor(pure=False)  # type: ignore[no-untyped-call]
         spread = Spread(executor, directory, How(spawn, modules, max(threads)), sum(threads))
+        watching = asyncio.create_task(_watch(client, spread, address))
         try:
             yield spread
         finally:
-            await asyncio.to_thread(executor.shutdown, wait=False)
+            watching.cancel()
+            with contextlib.suppress(ClosedClientError, OSError):  # nobody is there who could be told
+                await asyncio.to_thread(executor.shutdown, wait=False)
             spread.close()
     finally:
         await asyncio.to_thread(client.close, ANSWER_SECONDS)
+
+
+async def _watch(client: Any, spread: Spread, address: str) -> None:
+    """Say so when the connection to the scheduler is lost."""
+    while client.status == RUNNING:  # noqa: ASYNC110 - the library tells nobody
+        await asyncio.sleep(WATCH_SECONDS)
+    spread.gone.set_result(f"the scheduler at {address} has ended, or does not answer any more")
 
 
 def _ask(client: Any, address: str, directory: Path) -> list[int]:

@@ -139,7 +139,7 @@ def _explore(asked: Exploring, databases: Store, begun: archive.Begun, stream: T
                 server["postgres"] = await place.facts()
             return campaign
 
-        campaign = staged(work, Where(asked.out, asked.spawn, databases, asked.plan.subjects))
+        campaign = staged(work, Where(asked.out, asked.spawn, databases, asked.plan.subjects, rehearse=True))
     facts = begun.facts(asked.spawn, asked.plan.jobs, **server)
     if source_hashes(ROOT) != begun.sources:
         raise EvidenceIncomplete(f"the sources in {ROOT} changed while the campaign ran; begin a new one")
@@ -221,6 +221,10 @@ def _playable(text: str, store_name: str) -> tuple[Case, Store]:
     case, databases = find(text), store(store_name)
     if case.power is not None:
         can_record((case.subject,), store_name)
+    if strikes_calls(case):
+        if store_name != SQLITE:
+            raise BadInput(f"{case}: of a database only SQLite's calls are struck; leave --store")
+        can_trace()
     return case, databases
 
 
@@ -334,12 +338,13 @@ def _modules(subjects: Sequence[Subject]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where and with what something is run."""
+    """Where and with what something is run; `rehearse` is worth it where there are many processes."""
 
     out: Path
     spawn: str
     store: Store
     subjects: tuple[Subject, ...]
+    rehearse: bool = False
 
 
 def staged(work: Callable[[Supervisor, Any], Awaitable[T]], stage: Where) -> T:
@@ -349,7 +354,8 @@ def staged(work: Callable[[Supervisor, Any], Awaitable[T]], stage: Where) -> T:
     async def run() -> T:
         with stoppable() as stopped_by:
             try:
-                async with place, Supervisor(ROOT, stage.spawn, _modules(stage.subjects)) as supervisor:
+                begun = Supervisor(ROOT, stage.spawn, _modules(stage.subjects), rehearse=stage.rehearse)
+                async with place, begun as supervisor:
                     return await work(supervisor, place)
             except asyncio.CancelledError:
                 raise Interrupted(

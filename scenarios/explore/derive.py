@@ -52,6 +52,8 @@ async def derive(subject: Subject, room: Room, directory: Path) -> Derived:
     room = replace(room, observe=True, prepared=None, keep=KEEP_ALL)
     first, second = [await Play(Case(subject), room, directory / f"run-{number}").run() for number in (1, 2)]
     doubts = [*_doubts(subject, first, second)]
+    if room.by_line and not doubts:
+        doubts += _unwatched(subject, first)
     if not doubts:
         assert second.state is not None
         doubts += await _plant(subject, room, directory / "run-2", second.state)
@@ -70,6 +72,16 @@ def _doubts(subject: Subject, first: Played, second: Played) -> Iterator[str]:
         yield f"{subject.name}: two runs without faults left other files; what differs by chance cannot be compared"
     if not any(points for each in first.reached for points in each.values()):
         yield f"{subject.name}: no point was reached, so there is nothing to arm; do the programs call arm_from_environment?"
+
+
+def _unwatched(subject: Subject, played: Played) -> Iterator[str]:
+    """Processes of a run that listed no line: each has a `main`, so nobody watched it, and nobody would die in it."""
+    for process in played.processes:
+        if not played.reached[process.step - 1].get(process.name):
+            yield (
+                f"{subject.name}: {process.name} listed no line in round {process.step}, so it was not watched; see whether "
+                "its functions are under study, and whether anything in it sets another trace"
+            )
 
 
 def _difference(first: list[Reached], second: list[Reached]) -> str:

@@ -318,6 +318,7 @@ def _fault(text: str, subject: Subject) -> Fault:
         return Death(subject.role(match["process"]).process, line.point, line.occurrence)
     if (struck := sysfaults.read(text)) is not None:
         subject.role(struck.process)
+        sysfaults.check(struck)
         return struck
     if (match := _POWER.fullmatch(text)) is not None:
         return Power(int(match["call"]), int(match["image"]))
@@ -342,14 +343,15 @@ def _fault(text: str, subject: Subject) -> Fault:
     return Pause(process, match["point"], number, in_lease)
 
 
-# A line may be executed a thousand times in a run, and dying at each of them would tell nothing new.
-FIRST_OF_LINE = 2
+# A line may be executed a thousand times in a run, and dying at each of them would tell nothing new. But a line that many
+# call, as those that write a record, must be died at for each of the records that two operations come to.
+FIRST_OF_LINE = 8
 # What the processes of one round reached: process, in the subject's order, to point to count.
 Reached = Mapping[str, Mapping[str, int]]
 
 
 def deaths(reached: Reached) -> Iterator[Death]:
-    """One death for each process, point and occurrence; of a line's many occurrences for the first two and the last."""
+    """One death for each process, point and occurrence; of a line's many occurrences for the first eight and the last."""
     for process, points in reached.items():
         for point, count in points.items():
             for occurrence in range(1, count + 1):

@@ -27,7 +27,7 @@ from scenarios.explore.model import Case, Deadly, Power, Reached, Role, is_death
 from scenarios.explore.power import left_by
 from scenarios.explore.servers import Servers
 from scenarios.explore.state import Place, State, Unreadable, unread
-from scenarios.explore.struck import Tracing
+from scenarios.explore.struck import Tracing, doubtful_ends
 from scenarios.explore.sysfaults import SysFault
 from scenarios.explore.tenants import House, Houses
 from scenarios.explore.verdicts import HELD, Verdict, Violation, judge
@@ -135,7 +135,7 @@ class Play:
                 await self._end_all()
             await self._tracing.close()
             self._tracing.finish(self._stage.processes)
-            self._doubts += self._tracing.doubts
+            self._doubts += [*self._tracing.doubts, *self._unsent_signals()]
             with self._doubting():
                 self._played.state = state = await self._state()
                 verdict = judge(self._case, state, finished=finished, doubts=self._doubts, refused=self._tracing.violations)
@@ -287,14 +287,19 @@ class Play:
         return isinstance(armed, SysFault) and not armed.error
 
     async def _did_not_serve(self, server: Process) -> bool:
-        """A server that ends in place of serving has died where it was to, or what an earlier death left stops it: then nothing
-        is settled. Without a death it is a doubt."""
+        """A server that ends in place of serving has died where it was to, or what a death or a loss of power left stops it.
+        Then nothing is settled. Without any it is a doubt."""
         ending = server.child.ended.result()
         if ending.exit_code == faults.HALT_EXIT_CODE or isinstance(self._case.armed(self._round, server.name), SysFault):
             return await self._died(server)
-        if not self._played.left:
+        if not self._played.left and self._case.power is None:
             raise StepFailed(f"{server}: expected its READY line, but it ended with {ending}{server.last_words()}")
         return False
+
+    def _unsent_signals(self) -> Iterator[str]:
+        """Who ends by a signal that nobody sent is a doubt, whoever recovers from it."""
+        ended = [each for each in self._stage.processes if not each.child.running]
+        return doubtful_ends(ended, struck=any(isinstance(fault, SysFault) for fault in self._case.faults))
 
     async def _end_all(self) -> None:
         for process in self._stage.processes:

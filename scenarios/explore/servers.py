@@ -23,14 +23,15 @@ class Servers:
         self._house, self._restart = house, restart
         self._armed: list[Process] = []
         self._tenants: dict[str, int] = {}
+        self._alone: set[str] = set()  # those that a house could not open
 
     async def serve(self, role: Role, number: int) -> Process | None:
         """Start the server of round `number`, or let the one that lives go on, unless this round wants another one.
 
         Returns the process if it ended by itself, in place of serving. Raises StepFailed where it does neither.
         """
-        if self._house is not None and role.program.module == RECEIVERS and role.process not in self._case.struck:
-            await self._move_in(role, number, self._house)
+        shares = role.program.module == RECEIVERS and role.process not in self._case.struck
+        if shares and self._house is not None and await self._moved_in(role, number, self._house):
             return None
         living = self._stage.living(role.process)
         if living is not None:
@@ -61,15 +62,23 @@ class Servers:
         while self._tenants and self._house is not None:
             await self._house.close(self._tenants.popitem()[1])
 
-    async def _move_in(self, role: Role, number: int, house: House) -> None:
-        if role.process not in self._tenants:
+    async def _moved_in(self, role: Role, number: int, house: House) -> bool:
+        """Whether the house has the receiver. One that refuses what a loss of power left does so again as a process of its own,
+        whose end is evidence; else nobody may refuse, and StepFailed is raised."""
+        if role.process not in self._tenants and role.process not in self._alone:
             arguments, _substitutions = await self._stage.arguments(self._launcher.program(role, number))
             # A house works elsewhere than its receivers.
             whole = [
                 str(self._stage.directory / text) if before in PATHS else text
                 for before, text in zip(("", *arguments), arguments, strict=False)
             ]
-            self._tenants[role.process] = await house.open(whole)
+            try:
+                self._tenants[role.process] = await house.open(whole)
+            except StepFailed:
+                if self._case.power is None:
+                    raise
+                self._alone.add(role.process)
+        return role.process in self._tenants
 
     async def _has_ended(self, process: Process, number: int) -> bool:
         """Whether a server that was struck has ended, waiting a moment for the news of it where it is to die."""

@@ -25,6 +25,8 @@ from scenarios.explore.workers import ATTEMPTS, SETTINGS, Done, Job, play_job, s
 
 # So many cases are on their way for each that is played, so that no worker waits for the next one.
 AHEAD = 3
+# That the scheduler has died is known a moment later than that its cases are given up.
+NEWS_SECONDS = 1.0
 GO_ON = "the results so far are there: go on with --resume"
 
 
@@ -42,6 +44,8 @@ class Spread:
 
     def __init__(self, executor: Executor, directory: Path, how: How, count: int) -> None:
         self._executor, self._directory, self._how = executor, directory, how
+        # Set to a sentence where nobody will ever answer any more; an executor may wait for that without end.
+        self.gone: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.lanes = count * AHEAD
         self._sources = sources_digest()
 
@@ -61,12 +65,25 @@ class Spread:
             playing = asyncio.wrap_future(self._executor.submit(play_job, job))
             # Who gives up waiting does not cancel: a pool that breaks at that moment trips over what was cancelled beside it.
             playing.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-            done: Done = await asyncio.shield(playing)
+            await asyncio.wait((playing, self.gone), return_when=asyncio.FIRST_COMPLETED)
+            done = self._answer(playing)
         except (BrokenProcessPool, CancelledError) as error:
-            raise EvidenceIncomplete(f"{case}: a worker died ({error or type(error).__name__}); {GO_ON}") from error
+            await asyncio.wait((self.gone,), timeout=NEWS_SECONDS)
+            died = f"a worker died ({str(error) or type(error).__name__})"
+            raise EvidenceIncomplete(f"{case}: {self.gone.result() if self.gone.done() else died}; {GO_ON}") from error
+        if done is None:
+            raise EvidenceIncomplete(f"{case}: {self.gone.result()}; {GO_ON}")
         if done.attempt is not None:
             (self._directory / ATTEMPTS / done.attempt).rename(place)
         return dict(done.result)
+
+    @staticmethod
+    def _answer(playing: asyncio.Future[Done]) -> Done | None:
+        """What was played; None where nobody will tell. Raises CancelledError where the executor gave it up, which must not
+        look as if the campaign itself had been stopped."""
+        if playing.cancelled():
+            raise CancelledError
+        return playing.result() if playing.done() else None
 
     def close(self) -> None:
         """Remove what attempts have left that came to nothing."""

@@ -165,4 +165,4 @@ def told(results: Iterable[Mapping[str, Any]], *, everything: bool) -> Iterator[
         if everything or not window.held:
             yield str(window)
     count, functions = windows.executed
-    yield f"lines: {count} of {functions} functions were executed and died at"
+    yield f"{count} lines of {functions} functions were executed, and each was died at"

@@ -87,7 +87,7 @@ class Bench:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(MOST_SECONDS)
 
     async def _open(self) -> None:
-        self._supervisor = await Supervisor(ROOT, self._spawn, self._modules).__aenter__()
+        self._supervisor = await Supervisor(ROOT, self._spawn, self._modules, rehearse=True).__aenter__()
         self._houses = await Houses(self._supervisor, ROOT, self._lanes).__aenter__()
 
     async def _play(self, job: Job, directory: Path) -> dict[str, Any]:

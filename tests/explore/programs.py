@@ -101,6 +101,12 @@ def do_exit(code: str) -> int:
     return int(code)
 
 
+def do_signal(number: str) -> int:
+    """Send oneself this signal."""
+    os.kill(os.getpid(), int(number))
+    return 0
+
+
 PROGRAMS: dict[str, Callable[..., int]] = {
     name.removeprefix("do_"): function for name, function in list(globals().items()) if name.startswith("do_")
 }

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from audit import campaign_calls, campaign_words
+from audit import campaign_calls, campaign_struck, campaign_words
 from outbox.errors import BadInput
+from scenarios.engine.processes import Process
 from scenarios.engine.supervisor import Ending, Launch, Supervisor
+from scenarios.errors import EvidenceIncomplete
 from scenarios.explore import calls, strace, struck, uncovered
 from scenarios.explore.calls import Call, Strike, listing, not_told_apart, parse, read_listing, strikes
-from scenarios.explore.command import find
+from scenarios.explore.command import find, replay, shrink
 from scenarios.explore.sysfaults import SysFault
+from scenarios.model import Program
+from tests.explore.ground import Ground, program
 from tests.support import ROOT
 
 needs_strace = pytest.mark.skipif(strace.why_not() is not None, reason=str(strace.why_not()))
@@ -59,6 +63,11 @@ def test_a_log_of_strace_becomes_a_listing_of_what_outlives_the_process() -> Non
     assert read_listing(LISTING) == parse(LOG, CASE)
 
 
+def test_the_first_thread_is_that_of_the_process_whoever_calls_first() -> None:
+    log = LOG.partition("\n")[2].replace("7 mkdir", "8 mkdir")
+    assert [each.thread for each in parse(log, CASE, 7)[:2]] == [2, 1]
+
+
 def test_numbers_count_what_changes_nothing_too_and_of_sockets_the_first_thread() -> None:
     found = [(each.call.told, each.number) for each in strikes(parse(LOG, CASE))]
     assert found == [
@@ -93,6 +102,7 @@ def test_a_window_is_two_changes_without_a_point_between() -> None:
 SYNC, WRITE = Call(1, "fsync", "outbox/a.jsonl", result="EIO!"), Call(1, "write", "outbox/a.jsonl", 9, result="ENOSPC!")
 CUT, OTHER = Call(1, "ftruncate", "outbox/a.jsonl"), Call(1, "write", "outbox/b.jsonl", 5, result="5")
 AGAIN, OPEN = Call(1, "write", "outbox/a.jsonl", 9, result="9"), Call(1, "openat", "outbox/a.jsonl")
+ABOVE = Call(1, "fsync", ".", result="EIO!")
 FOLDER, SHORT = Call(1, "fsync", "outbox", result="EIO!"), Call(1, "write", "outbox/a.jsonl", 9, result="4")
 GOOD_SYNC, BROKEN_OFF = Call(1, "fsync", "outbox/a.jsonl"), Call(1, "fsync", "outbox/a.jsonl", result="EINTR!")
 
@@ -108,6 +118,7 @@ GOOD_SYNC, BROKEN_OFF = Call(1, "fsync", "outbox/a.jsonl"), Call(1, "fsync", "ou
         ("EIO", [SYNC, CUT, OPEN, AGAIN, GOOD_SYNC], None),
         ("EINTR", [BROKEN_OFF, GOOD_SYNC, OTHER], None),
         ("EIO", [FOLDER, OTHER], "on the strength of fsync outbox"),
+        ("EIO", [ABOVE, OTHER], "on the strength of fsync ."),
         ("ENOSPC", [WRITE, CUT, AGAIN], None),
         ("ENOSPC", [WRITE, OTHER], "on the strength of write outbox/a.jsonl"),
         ("SHORT", [SHORT, AGAIN, GOOD_SYNC], None),
@@ -139,6 +150,8 @@ def test_the_audit_knows_the_same_calls_errors_and_explanations() -> None:
     assert set(campaign_words.ON_FILES) == set(calls.ON_FILES)
     assert campaign_words.ON_SOCKETS == calls.ON_SOCKETS
     assert frozenset(campaign_words.DECLARED_CODES) == struck.DECLARED_CODES
+    assert frozenset(campaign_words.MAY_FIND_NOTHING) == struck.MAY_FIND_NOTHING
+    assert campaign_words.NOTHING_TO_DO == struck.NOTHING_TO_DO
 
 
 @pytest.mark.parametrize(
@@ -148,7 +161,18 @@ def test_the_name_of_a_strike_is_read_as_it_is_written(fault: str) -> None:
     assert str(find(f"journal/keyed/{fault}")) == f"journal/keyed/{fault}"
 
 
-@pytest.mark.parametrize("fault", ["nobody:sys:fsync#3", "sys:fsync#3", "dispatcher:sys:fsync#0", "dispatcher:sys:fsync=#1"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "nobody:sys:fsync#3",
+        "sys:fsync#3",
+        "dispatcher:sys:fsync#0",
+        "dispatcher:sys:fsync=#1",
+        "dispatcher:sys:read#1",
+        "dispatcher:sys:fsync=ENOENT#1",
+        "dispatcher:sys:unlink=SHORT#1",
+    ],
+)
 def test_what_names_no_strike_is_refused(fault: str) -> None:
     with pytest.raises(BadInput):
         find(f"journal/keyed/{fault}")
@@ -167,9 +191,47 @@ def test_a_machine_without_strace_says_so() -> None:
     assert strace.why_not() is not None
 
 
-def produce(directory: Path, error: str, strike: Strike | None, *, program: str = "strace") -> tuple[Ending, str]:
+@pytest.mark.usefixtures("_no_strace")
+@pytest.mark.parametrize("command", [replay, shrink])
+def test_without_strace_no_folder_is_made_for_a_case_that_needs_it(command: Callable[..., int], tmp_path: Path) -> None:
+    with pytest.raises(EvidenceIncomplete, match="there is no strace"):
+        command("journal/keyed/dispatcher:sys:fsync#1", tmp_path / "out", "fork")
+    assert not (tmp_path / "out").exists()
+
+
+NOT_DECLARED: tuple[tuple[Program, list[str], list[str]], ...] = (
+    (program("other", "exit", "0"), [], []),
+    (program("other", "exit", "16"), [], []),
+    (program("other", "exit", "1"), ["it ended with 1, which it does not declare"], []),
+    (program("other", "exit", "23"), ["it ended with 23, which it does not declare"], []),
+    (program("other", "signal", "6"), ["it ended with SIGABRT, which nobody had sent"], []),
+    (program("other", "signal", "9"), [], ["other (incarnation 1) was ended by SIGKILL, which nobody had sent"]),
+    (Program("other", "scenarios.explore.consumer", ("effects.jsonl", "first")), [], []),  # with 1: nothing is there yet
+)
+
+
+@pytest.mark.parametrize(("which", "wrong", "doubts"), NOT_DECLARED, ids=[str(each[0].arguments) for each in NOT_DECLARED])
+def test_an_end_that_no_program_declares_is_told(
+    ground: Ground, tmp_path: Path, which: Program, wrong: list[str], doubts: list[str]
+) -> None:
+    async def end() -> Process:
+        stage = ground.room.stage("small/ended", tmp_path)
+        process = await stage.launch(1, which, {})
+        await stage.ended(process, 30)
+        await stage.close()
+        return process
+
+    process = ground.do(end())
+    told = [f"other (incarnation 1): {each}" for each in wrong]
+    assert [*struck.undeclared([process])] == told
+    assert [*campaign_struck._undeclared(process.data(0))] == told
+    found = [*struck.doubtful_ends([process], struck=True)]
+    assert [each.partition(";")[0] for each in found] == doubts
+
+
+def produce(directory: Path, error: str, strike: Strike | None, *, tracer: str = "strace") -> tuple[Ending, str]:
     """How a producer ends whose call is struck, and what it said."""
-    command = () if strike is None else (program, *strace.striking(strike, error, directory, directory / "log")[1:])
+    command = () if strike is None else (tracer, *strace.striking(strike, error, directory, directory / "log")[1:])
 
     async def run() -> tuple[Ending, str]:
         async with Supervisor(ROOT, "fork", ("outbox.producer",)) as supervisor:
@@ -201,7 +263,16 @@ def test_a_call_that_fails_has_no_effect_and_the_process_says_why(tmp_path: Path
 
 
 def test_a_program_that_cannot_be_traced_does_not_run(tmp_path: Path) -> None:
-    ending, said = produce(tmp_path, strace.KILLED, AT_WRITE, program=os.fspath(tmp_path / "nothing"))
+    ending, said = produce(tmp_path, strace.KILLED, AT_WRITE, tracer=os.fspath(tmp_path / "nothing"))
     assert ending.exit_code == 70
     assert said == "strace could not be attached: it cannot be started\n"
     assert not (tmp_path / "outbox").exists()
+
+
+@pytest.mark.campaign
+def test_a_strace_that_does_not_end_with_its_child_is_ended(tmp_path: Path) -> None:
+    endless = tmp_path / "endless"
+    endless.write_text('#!/bin/sh\necho "Process 1 attached" >&2\nexec sleep 1000\n')
+    endless.chmod(0o755)
+    ending, _said = produce(tmp_path, strace.KILLED, AT_WRITE, tracer=os.fspath(endless))
+    assert ending.exit_code == 0  # it was struck by nobody, and that is for the listing to tell

@@ -48,6 +48,7 @@ DOUBTFUL = (
     (replace(KEYED, plant=program("planted", "exit", "0")), "an effect was planted, and 0 more are counted"),
     (beside("exit", "9"), "does not hold without any fault: after the last round: "),
     (beside("exit", "23"), "ended with 23, the injected halt, though nothing was armed"),
+    (beside("signal", "6"), "other (incarnation 1) was ended by SIGABRT, which nobody had sent"),
     (replace(KEYED, operations=("nobody's",)), "does not hold without any fault: nobody's was promised and has 0 effects"),
 )
 

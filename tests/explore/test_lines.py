@@ -32,11 +32,12 @@ def line_of(code: str, module: str = WORKFLOW) -> int:
 SEND, RESPONSE = line_of("outcome = await wire.send("), line_of("faults.reach(RESPONSE)")
 
 
-def test_a_line_is_died_at_the_first_two_times_and_the_last() -> None:
+def test_a_line_is_died_at_the_first_eight_times_and_the_last() -> None:
     found = [*deaths({"dispatcher": {f"{WORKFLOW}:9": 1, f"{WORKFLOW}:7": 2, f"{WORKFLOW}:8": 99, "send.before": 4}})]
     assert [str(each.setting) for each in found if each.point == "send.before"] == [f"send.before#{n}" for n in range(1, 5)]
     assert [each.setting for each in found if each.point != "send.before"] == [
-        f"{WORKFLOW}:9#1", f"{WORKFLOW}:7#1", f"{WORKFLOW}:7#2", f"{WORKFLOW}:8#1", f"{WORKFLOW}:8#2", f"{WORKFLOW}:8#99",
+        f"{WORKFLOW}:9#1", f"{WORKFLOW}:7#1", f"{WORKFLOW}:7#2",
+        *(f"{WORKFLOW}:8#{n}" for n in (*range(1, 9), 99)),
     ]  # fmt: skip
 
 
@@ -55,6 +56,12 @@ def test_runs_that_list_other_lines_give_no_cases(ground: Ground, tmp_path: Path
     which = only(KEYED, "doubtful/fickle", Role(program("other", "fickle")))
     (doubt,) = ground.derive(which, tmp_path / "base", by_line=True).doubts
     assert "two runs without faults reached other points: for instance other at outbox.faults:" in doubt
+
+
+def test_a_process_that_lists_no_line_gives_no_cases(ground: Ground, tmp_path: Path) -> None:
+    which = only(KEYED, "doubtful/unwatched", Role(program("other", "exit", "0")))
+    (doubt,) = ground.derive(which, tmp_path / "base", by_line=True).doubts
+    assert "other listed no line in round 1, so it was not watched" in doubt
 
 
 @pytest.mark.parametrize(
@@ -116,7 +123,7 @@ def test_lines_of_one_function_with_one_outcome_are_one_range() -> None:
         f"outbox/workflow.py:{SEND}-{RESPONSE} Workflow._attempt()  dispatcher: VIOLATED (lost), {len(attempt)} cases",
         f"outbox/workflow.py:{line_of('asked += 1')} Workflow._times_asked()  dispatcher: HELD, 1 case",
         f"outbox/workflow.py:{SEND} Workflow._attempt()  second: HELD, 1 case",
-        f"lines: {len(attempt) + 2} of 2 functions were executed and died at",
+        f"{len(attempt) + 2} lines of 2 functions were executed, and each was died at",
     ]
     assert len([*windows.told(results, everything=False)]) == 3
 
@@ -143,4 +150,4 @@ def test_nothing_is_violated_whatever_line_is_died_at(name: str, tmp_path: Path,
     assert run.main(["explore", "--mode", "lines", "--subject", name, "--out", str(tmp_path / "out")]) == 0
     told = capsys.readouterr().out
     assert re.search(r"^PASS .*: 1\d{3} cases, 0 violated, 0 unknown", told, re.MULTILINE)
-    assert re.search(r"^lines: \d{3} of \d{3} functions were executed and died at$", told, re.MULTILINE)
+    assert re.search(r"^\d{3} lines of \d{3} functions were executed, and each was died at$", told, re.MULTILINE)

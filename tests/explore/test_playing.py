@@ -24,6 +24,9 @@ from scenarios.explore.rounds import KEEP_FAILED, Play, Played
 from scenarios.explore.subjects import SUBJECTS, wired
 from scenarios.explore.tenants import Houses
 from scenarios.explore.verdicts import HELD, VIOLATED
+from scenarios.power.events import CREATE, DIRECTORY, WRITE, Event
+from scenarios.power.promises import View
+from scenarios.power.recording import Recording
 from tests.explore.ground import (
     EFFECT_THEN_KEY,
     KEYED,
@@ -104,6 +107,19 @@ def test_a_receiver_that_its_own_death_keeps_from_serving_is_stuck(ground: Groun
     played = ground.play(named(never_again, "receiver:effect.append.torn#1"), tmp_path / "case")
     assert (played.verdict.kinds, played.verdict.doubts) == (("stuck",), ())
     assert [each.child.ended.result().exit_code for each in played.processes if each.name == "receiver"] == [23, 14, 14, 14]
+
+
+def test_a_receiver_that_a_loss_of_power_keeps_from_serving_is_stuck(ground: Ground, tmp_path: Path) -> None:
+    made = [Event(DIRECTORY, "receiver", "receiver"), Event(CREATE, "receiver", "receiver/effects.jsonl")]
+    events = (*made, Event(WRITE, "receiver", "receiver/effects.jsonl", data=b"no record\n"))
+    nothing = View({}, {}, {}, {}, {})
+    recording = Recording(events, (nothing,) * 4, frozenset({"receiver"}), {})
+    last = max(image for call, image in recording.places if call == 3)
+    image = next(n for n in range(1, last + 1) if (recording.image((3, n)) or {}).get("receiver/effects.jsonl"))
+    played = ground.play(named(KEYED, f"power:3.{image}"), tmp_path / "case", recording=recording)
+    assert (played.verdict.kinds, played.verdict.doubts) == (("lost", "stuck"), ())
+    # It refused in its house; that it does so alone is what an audit can read.
+    assert {each.child.ended.result().exit_code for each in played.processes if each.name == "receiver"} == {14}
 
 
 def test_a_receiver_that_never_served_is_a_doubt(ground: Ground, tmp_path: Path) -> None:

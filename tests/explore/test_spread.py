@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, Future
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ from scenarios.explore.command import Spreading, _modules
 from scenarios.explore.rounds import KEEP_ALL
 from scenarios.explore.spread import How, Spread, pool
 from scenarios.explore.workers import ATTEMPTS
-from tests.explore.ground import KEYED, Ground, Listener, plan
+from tests.explore.ground import KEYED, Ground, Listener, named, plan
 from tests.scenarios.watch import Watch
 from tests.support import ROOT
 
@@ -110,6 +111,38 @@ def test_what_does_not_go_together_is_refused() -> None:
         Spreading(2).check("postgres")
 
 
+def test_a_scheduler_that_is_not_there_is_told_before_anything_is_made() -> None:
+    pytest.importorskip("distributed")
+    with pytest.raises(BadInput, match="no scheduler answers there"):
+        Spreading(dask="127.0.0.1:9").check("sqlite")
+
+
+class Silent(Executor):
+    """Takes every case, and answers none: as a cluster whose scheduler has died. With `cancels` it gives them up."""
+
+    def __init__(self, *, cancels: bool) -> None:
+        self._cancels = cancels
+
+    def submit(self, *_arguments: Any, **_named: Any) -> Any:
+        taken: Future[Any] = Future()
+        if self._cancels:
+            taken.cancel()
+            taken.set_running_or_notify_cancel()
+        return taken
+
+
+@pytest.mark.parametrize("cancels", [False, True])
+def test_an_executor_that_never_answers_ends_the_campaign(ground: Ground, tmp_path: Path, cancels: bool) -> None:
+    async def play() -> None:
+        spread = Spread(Silent(cancels=cancels), tmp_path, How("fork", ()), 1)
+        if not cancels:
+            spread.gone.set_result("the scheduler has ended")
+        await spread.play(named(KEYED, "send.before#1"), ground.room, 0, tmp_path / "case")
+
+    with pytest.raises(EvidenceIncomplete, match="--resume"):
+        ground.do(play())
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize("mode", PLANS)
 def test_a_pool_gives_the_results_of_one_process(ground: Ground, tmp_path: Path, mode: str) -> None:
@@ -140,6 +173,7 @@ class Dask:
 
     address: str
     workers: list[subprocess.Popen[str]]
+    scheduler: subprocess.Popen[str]
 
     def opens(self, out: Path) -> AbstractAsyncContextManager[Spread]:
         return cluster.cluster(self.address, out, "fork", _modules((KEYED,)))
@@ -165,14 +199,14 @@ def dask(tmp_path: Path) -> Iterator[Dask]:
     """A scheduler and two workers on loopback, which end with the test."""
     pytest.importorskip("distributed")
     with contextlib.ExitStack() as stack:
-        _scheduler, line = started(stack, "Scheduler at:", "dask_scheduler", "--port", "0")
+        scheduler, line = started(stack, "Scheduler at:", "dask_scheduler", "--port", "0")
         address = line.rpartition(" ")[2].strip()
         more = ("--nthreads", "1", "--no-nanny", "--local-directory")
         workers = [
             started(stack, "Registered to:", "dask_worker", address, *more, str(tmp_path / f"worker-{number}"))[0]
             for number in (1, 2)
         ]
-        yield Dask(address, workers)
+        yield Dask(address, workers, scheduler)
 
 
 @pytest.mark.campaign
@@ -197,6 +231,16 @@ def test_a_dask_worker_that_dies_loses_no_case_and_doubles_none(ground: Ground, 
     same(tmp_path / "one", tmp_path / "dask")
     assert killed.wait(30) == -signal.SIGKILL
     children[0].assert_all_end()
+
+
+@pytest.mark.campaign
+def test_a_campaign_whose_scheduler_died_ends_at_once_and_goes_on_elsewhere(ground: Ground, tmp_path: Path, dask: Dask) -> None:
+    ground.campaign(PLANS["points"], tmp_path / "one")
+    killer = Killer(6, lambda: dask.scheduler.send_signal(signal.SIGKILL))
+    with pytest.raises(EvidenceIncomplete, match=r"the scheduler at .* has ended.*--resume"):
+        spread_out(ground, PLANS["points"], tmp_path / "dask", dask.opens, killer)
+    spread_out(ground, PLANS["points"], tmp_path / "dask", in_pool, resume=True)
+    same(tmp_path / "one", tmp_path / "dask")
 
 
 @pytest.mark.campaign

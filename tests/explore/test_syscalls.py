@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -55,6 +56,19 @@ def test_a_case_is_played_again_by_its_name(case: str, tmp_path: Path, capsys: p
 def test_a_strike_that_does_not_come_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run.main(["replay", "journal/keyed/dispatcher:sys:fsync#99", "--out", str(tmp_path / "out")]) == 3
     assert "dispatcher comes to no sys:fsync#99 in round 1 without faults" in capsys.readouterr().out
+
+
+def test_a_process_that_strace_does_not_see_leaves_its_subject_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real, false = shutil.which(strace.PROGRAM), tmp_path / "strace"
+    false.write_text(
+        f'#!/bin/sh\ncase "$*" in *receiver.strace*) echo "Process 1 attached" >&2; exit 0;; esac\nexec {real} "$@"\n'
+    )
+    false.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert run.main([*MODE, "--subject", "journal/keyed", "--budget", "1", "--out", str(tmp_path / "out")]) == 3
+    assert "no system call of receiver was recorded in round 1" in capsys.readouterr().out
 
 
 def test_a_failing_case_is_shrunk_to_its_strike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

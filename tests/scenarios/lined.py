@@ -47,11 +47,23 @@ def work() -> list[str]:
     return [each for each in told if each]  # MARK end
 
 
+def unwatch() -> None:
+    """Take the watch away, as a debugger or a tool for coverage does."""
+    if sys.version_info >= (3, 12):
+        tool = next(each for each in range(6) if sys.monitoring.get_tool(each) == lines.NAME)
+        sys.monitoring.set_events(tool, 0)
+    else:
+        sys.settrace(None)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Process entry; what is asked for stands in the arguments as NAME=VALUE, because nobody else watches these modules."""
     vars(lines)["STUDIED"] = (__spec__.name,)
     environment = dict(each.split("=", 1) for each in (sys.argv[1:] if argv is None else argv))
+    blind = environment.pop("BLIND", None)
     with lines.watched(environment):
         told = work()
+        if blind is not None:
+            unwatch()
     print(f"done {len(told)}")
     return 0

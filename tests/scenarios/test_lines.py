@@ -83,6 +83,13 @@ def test_a_list_that_cannot_be_written_ends_the_process(box: ProcessBox, tmp_pat
     assert ended.stderr.endswith("cannot be written: No such file or directory\n")
 
 
+def test_a_program_that_takes_the_watch_away_is_told_from_one_that_does_not_come_there(box: ProcessBox, tmp_path: Path) -> None:
+    for asked in (f"LINES_TO={tmp_path / 'lines'}", f"HALT_AT_LINE={PROGRAM}:{MARKS['end']}#99"):
+        ended = box.run(PROGRAM, [asked, "BLIND=1"])
+        assert ended.exit_code == 70
+        assert "took the watch over its lines away" in ended.stderr
+
+
 def test_both_ways_of_starting_a_program_come_to_the_same_lines(box: ProcessBox, tmp_path: Path) -> None:
     arguments = ["--dir", "outbox", "--key", "k", "--route", "/operations", "--body", "{}"]
     listed = []

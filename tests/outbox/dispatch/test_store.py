@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from outbox import sqlite_choice
 from outbox.dispatch import DamagedStore, StateDB, StoreLocked, StoreLost, enqueue_dispatch, purge_dispatch
@@ -236,6 +237,31 @@ async def test_every_connection_has_full_durability_foreign_keys_and_a_busy_time
 
         several = await asyncio.gather(*(settings() for _connection in range(4)))
     assert several == [(sqlite_choice.choose().journal_mode, 2, 1, 1250)] * 4
+
+
+async def test_rows_can_be_had_all_at_once_one_by_one_in_parts_and_as_a_stream(tmp_path: Path) -> None:
+    numbers = text("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900) SELECT i FROM n")
+    async with StateDB(tmp_path / "a.db") as db, db.begin() as connection:
+        assert (await connection.execute(numbers)).scalars().all() == [*range(1, 901)]
+        async with connection.stream(numbers) as streamed:
+            assert [row.i async for row in streamed] == [*range(1, 901)]
+        async with connection.stream(numbers) as streamed:
+            first = await streamed.fetchone()
+            assert first is not None
+            assert [first.i, *(row.i for row in await streamed.fetchmany(399))] == [*range(1, 401)]
+            assert [row.i for row in await streamed.fetchall()] == [*range(401, 901)]
+
+
+async def test_a_statement_that_fails_leaves_its_transaction_to_the_caller(tmp_path: Path) -> None:
+    async with StateDB(tmp_path / "a.db") as db:
+        async with db.begin() as connection:
+            with pytest.raises(OperationalError):
+                await connection.execute(text("SELECT 1 FROM nowhere"))
+            await connection.execute(text("INSERT INTO sessions VALUES ('a', 1.0)"))
+        found = await db.read(
+            lambda connection: connection.execute(text("SELECT id FROM sessions")).scalars().all(), "sessions"
+        )
+    assert found == ["a"]
 
 
 @pytest.mark.parametrize(
