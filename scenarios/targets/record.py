@@ -130,7 +130,8 @@ def _found(summary: Mapping[str, Any]) -> Iterator[str]:
             continue
         windows = [each for each in summary["windows"] if each["verdict"] == verdict]
         places = ", ".join(f"`{each['where']}`{_in(each)}" for each in windows[:MOST_WINDOWS])
-        more = f" and {len(windows) - MOST_WINDOWS} windows more" if len(windows) > MOST_WINDOWS else ""
+        left = len(windows) - MOST_WINDOWS
+        more = f" and {left} window{'s' if left > 1 else ''} more" if left > 0 else ""
         yield f"{verdict} in {count} of {summary['cases']} cases: {places}{more}"
 
 
