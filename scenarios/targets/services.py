@@ -27,7 +27,8 @@ class Server(Protocol):
 def _postgres() -> Server:
     from scenarios.engine.postgres import PostgresServer  # noqa: PLC0415 - its driver is an extra
 
-    return PostgresServer(fsync="on", max_connections="200")
+    # Only processes die here, never the machine: what the server was told it keeps without a sync.
+    return PostgresServer(max_connections="200")
 
 
 def _redis() -> Server:
