@@ -1,8 +1,8 @@
 """Processes that a program left behind: which they are, and whose.
 
 The spawner is their parent once the one that started them has ended (it is a subreaper). Whose one is, is told by its session,
-by the pipes that it still writes to, or by its working directory; one that has shed all of that is nobody's, and is ended with
-the spawner.
+by the pipes that it still writes to, or by its working directory; one that has shed all of that is the only
+running command's. Where several run it is nobody's until one of them is the last, and is ended with the spawner at the latest.
 """
 
 import contextlib

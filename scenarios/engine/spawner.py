@@ -208,7 +208,9 @@ class Spawner:
         mark = self._marks.pop(pid, None)
         if mark is None:
             return 0
-        found = [each for each in leftovers.orphans({pid, *self._children, *self._heard}) if leftovers.belongs(each, pid, mark)]
+        orphans = leftovers.orphans({pid, *self._children, *self._heard})
+        # Where no other command of somebody else is running, whoever has shed every mark was left by this one, too.
+        found = orphans if not self._marks else [each for each in orphans if leftovers.belongs(each, pid, mark)]
         for each in found:
             leftovers.end(each)
         return len(found)
@@ -253,7 +255,9 @@ class Spawner:
 
     def _become_foreign(self, command: Sequence[str], *, forked: bool) -> int:
         """Turn into somebody else's command, or run it here: then its exit code. No file that it writes can fill the disk."""
-        resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE_BYTES, LARGEST_FILE_BYTES))
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        largest = LARGEST_FILE_BYTES if hard == resource.RLIM_INFINITY else min(hard, LARGEST_FILE_BYTES)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
         if forked:
             return foreign.run(command, self._ours)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and what is ignored stays so

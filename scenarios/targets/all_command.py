@@ -65,9 +65,13 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check every shipped target, and put them all into one table."""
+    if arguments.budget is not None and arguments.budget < 1:
+        raise BadInput(f"--budget {arguments.budget}: expected a positive number")
     pythons = tuple(command.interpreter(each) for each in arguments.python)
     asked = Asked(arguments.out, arguments.set, arguments.targets, tuple(arguments.only), pythons, arguments.budget)
     targets = list(_targets(asked))
+    if not targets:
+        raise BadInput(f"{asked.folder}: no target has a name like {' '.join(asked.only)} and belongs to --set {asked.chosen}")
     fresh_directory(asked.out, CHECKS)
     entries, codes = [], []
     with machine_faults(asked.out, go_on="begin again in a new folder"):

@@ -7,6 +7,7 @@ are executed from then on.
 """
 
 import json
+import os
 import re
 import sys
 from collections import Counter
@@ -19,14 +20,16 @@ from scenarios.engine import foreign
 from scenarios.engine.supervisor import Command
 from scenarios.targets import stored
 from scenarios.targets.commands import CANNOT_START_EXIT_CODE, PLAIN, Arm, Commands, Ran, Running, Watched
-from scenarios.targets.faults import ENQUEUE, HALT_EXIT_CODE, RECOVER, SETUP, WORK
+from scenarios.targets.faults import ENQUEUE, HALT_EXIT_CODE, RECOVER, SETUP, WORK, script_name
 from scenarios.targets.model import IDLE, Worker
 from scenarios.targets.slot import Slot, size_of
-from scenarios.targets.steps import CANARY, COMMAND_SECONDS, JOB, Steps
+from scenarios.targets.steps import CANARY, COMMAND_SECONDS, FILLS, JOB, LARGEST_FOLDER_BYTES, Steps
 
 WORK_SECONDS = 60.0
 LARGEST_STATE_BYTES = 1 << 26
 PRELOAD_SECONDS = 60.0
+# Below a folder of one's own: packages that were installed there, and a standard library.
+_BROUGHT = re.compile(r"(?:^|/)(?:site-packages|dist-packages|python3\.\d+)/")
 _FULL = re.compile(r"No space left on device|File too large|disk is full|database or disk is full", re.IGNORECASE)
 
 
@@ -50,6 +53,8 @@ class Baseline:
     gone: bool = False
     lines: dict[str, Lines] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    # What has lines that nobody sees.
+    unseen: list[str] = field(default_factory=list)
 
 
 class Baselines:
@@ -58,6 +63,7 @@ class Baselines:
     def __init__(self, commands: Commands, worker: Worker, slot: Slot) -> None:
         self._commands, self._worker, self._slot = commands, worker, slot
         self._modules: dict[str, str] = {}
+        self._unseen: list[str] = []
 
     async def first(self) -> Baseline:
         """See that the target can be judged. Raises BadInput where it cannot."""
@@ -70,13 +76,43 @@ class Baselines:
         worked = await steps.work((JOB,), WORK_SECONDS, arm)
         await self._must_have_worked(steps, worked, JOB)
         if listing.exists():
-            for line in listing.read_text("utf-8").splitlines():
-                name, _, origin = line.partition("\t")
-                self._modules.setdefault(name, origin)
+            self._take_listing(listing)
         await self._must(steps, ENQUEUE, CANARY, PLAIN)
         await self._must_have_worked(steps, await steps.work((JOB, CANARY), WORK_SECONDS), CANARY)
         gone = by_bytes and not stored.holds(self._slot.directory, JOB)
-        return Baseline(worked.seconds, by_bytes, gone, notes=sorted(set(steps.notes)))
+        return Baseline(worked.seconds, by_bytes, gone, notes=sorted(set(steps.notes)), unseen=self._unseen)
+
+    def _take_listing(self, listing: Path) -> None:
+        """What was imported, and whether lines went out of sight."""
+        started, traces = [], False
+        for line in listing.read_text("utf-8").splitlines():
+            name, _, origin = line.partition("\t")
+            if name == "!starts":
+                started.append(origin)
+            elif name == "!traces":
+                traces = True
+            else:
+                self._modules.setdefault(name, origin)
+        if started:
+            others = ", ".join(sorted(set(started)))
+            self._unseen.append(f"it starts other programs ({others}), and none of their lines is struck: try --mode syscalls")
+        if traces:
+            self._unseen.append("it sets a trace function of its own, and no line is struck after that: try --mode syscalls")
+
+    def own_modules(self) -> dict[str, str]:
+        """Modules that were imported from the target's folder, as a user's own scripts are: by path, what they are called.
+        What an environment in that folder brings is not the user's own."""
+        folder = self._commands.target.folder.resolve()
+        found = {}
+        for module, origin in self._modules.items():
+            if any(f"{module}.".startswith(f"{each}.") for each in self._worker.packages):
+                continue
+            path = Path(os.path.realpath(origin))
+            if path.suffix == ".py" and path.is_relative_to(folder):
+                name = path.relative_to(folder).as_posix()
+                if not _BROUGHT.search(name):
+                    found[origin] = found[str(path)] = script_name(name)
+        return found
 
     async def _enqueued(self, steps: Steps, arm: Arm) -> bool:
         """Run what comes before `work`, and remember what each begins with; whether the job's name is then in the files."""
@@ -138,7 +174,7 @@ class Baselines:
         listing = self._slot.folder / "asked"
         folder = str(self._commands.target.folder.resolve())
         own = (folder, str(self._slot.directory))
-        asked = [(name, origin) for name, origin in self._modules.items() if not origin.startswith(own)]
+        asked = [(name, origin) for name, origin in self._modules.items() if not origin.startswith(own) and name != "__main__"]
         listing.write_text("".join(f"{name}\t{origin}\n" for name, origin in asked), encoding="utf-8")
         program = str(Path(__file__).with_name("preloading.py"))
         values = Steps(self._commands, self._worker, self._slot).values
@@ -205,6 +241,8 @@ def _usable(role: str, ran: Ran) -> None:
             f"{role} ended and left {ran.ending.left} processes running: it forks away. Run it in the foreground, so that its "
             "end is the end of its work"
         )
+    if ran.filled:
+        raise BadInput(f"{role} fills the disk: {FILLS.format(role, LARGEST_FOLDER_BYTES >> 20)}")
     if ran.ending.signal == "SIGXFSZ" or (not ran.good and _FULL.search(ran.stderr)):
         raise BadInput(f"{role} fills the disk: {ran.told}")
 
@@ -215,7 +253,7 @@ def read_lines(path: Path) -> Lines:
     counts: Counter[str] = Counter()
     if path.exists():
         for line in path.read_text("utf-8").splitlines():
-            where, file, function = line.split(" ", 2)
+            where, file, function = line.split("\t", 2)
             places.setdefault(where, (file, function))
             counts[where] += 1
     return Lines(places, counts)

@@ -11,14 +11,17 @@ import shutil
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from outbox.errors import BadInput
+from outbox.errors import BadInput, Halt23Error
 from scenarios.engine.directories import machine_faults
+from scenarios.engine.guard import Guard
 from scenarios.engine.interrupts import stoppable
+from scenarios.errors import HarnessBug
 from scenarios.targets import derive, junit, presence, receiver_command, repro, results, verdicts
 from scenarios.targets.file import read
 from scenarios.targets.outcomes import WorkerCase
@@ -26,6 +29,7 @@ from scenarios.targets.receiver_stand import WATCH_SECONDS
 from scenarios.targets.worker import EXEC, FORK, Asked, Check, scratch_folder
 
 QUIET_SECONDS, LIVELY_SECONDS = 5.0, 0.1
+GUARD_SECONDS = 30.0
 LONGEST_WATCH_SECONDS = 3600.0
 
 
@@ -125,6 +129,8 @@ def interpreter(given: str | None) -> str:
 async def _checked(asked: Asked, written: results.Check) -> Check:
     progress = Progress(sys.stderr or io.StringIO())
     scratch = Path(tempfile.mkdtemp(prefix=f"halt23-{os.getpid()}-", dir=scratch_folder() or written.out.resolve()))
+    # It may lie in memory, and then whoever is killed must not leave it there.
+    guard = Guard(scratch)
     check = Check(asked, written, scratch, progress)
     with stoppable() as stopped_by:
         try:
@@ -136,6 +142,7 @@ async def _checked(asked: Asked, written: results.Check) -> Check:
         finally:
             progress.end()
             shutil.rmtree(scratch, ignore_errors=True)
+            guard.dismiss(GUARD_SECONDS)
     return check
 
 
@@ -178,13 +185,35 @@ def _hands_on(command: argparse.ArgumentParser) -> None:
     command.add_argument("--repro", type=Path, metavar="DIR", help="a new folder: each finding by itself, to be handed on")
 
 
+def _refuse_places(arguments: argparse.Namespace) -> None:
+    """Raise BadInput where what is handed on would be written into the evidence, or nowhere."""
+    out = arguments.out.resolve()
+    for name in ("junitxml", "repro"):
+        place = getattr(arguments, name)
+        if place is not None and place.resolve().is_relative_to(out):
+            raise BadInput(f"--{name} {place}: it lies in {arguments.out}, which holds the evidence alone; name another place")
+    file = arguments.junitxml
+    if file is not None and (file.is_dir() or not file.resolve().parent.is_dir()):
+        raise BadInput(f"--junitxml {file}: expected a file in a folder that exists")
+
+
 def _handing_on(function: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
     """The same, and afterwards what is to be handed on is written from the check's folder."""
 
     def run(arguments: argparse.Namespace) -> int:
         if arguments.repro is not None:
             repro.refuse(arguments.repro)
-        code = function(arguments)
+        _refuse_places(arguments)
+        try:
+            code = function(arguments)
+        except (Halt23Error, OSError):
+            raise
+        except Exception as error:
+            # Whoever reads the exit code must not take our own mistake for a finding.
+            traceback.print_exc()
+            raise HarnessBug(
+                f"the check failed at its own work, and says nothing about {arguments.target}: {error!r}"
+            ) from error
         with machine_faults(arguments.out, go_on="write it again"):
             if arguments.junitxml is not None:
                 junit.write_of(arguments.out, arguments.junitxml)

@@ -16,6 +16,7 @@ from typing import Any
 from scenarios.engine import foreign
 from scenarios.engine.supervisor import Child, Command, Ending, Supervisor
 from scenarios.targets import model
+from scenarios.targets.faults import script_name
 from scenarios.targets.model import Target
 
 WATCH = Path(__file__).parent / "watch"
@@ -27,13 +28,15 @@ KILL_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a command ended, and what it wrote. `bound` is set where it had to be ended: after so many seconds."""
+    """How a command ended, and what it wrote. `bound` is set where it had to be ended: after so many seconds; `filled`
+    where its folder had become too large."""
 
     ending: Ending
     stdout: str
     stderr: str
     seconds: float
     bound: float | None = None
+    filled: bool = False
 
     @property
     def good(self) -> bool:
@@ -133,7 +136,7 @@ class Commands:
                 path = Path(os.path.normpath(argument.replace("{target}", str(folder))))
                 if argument.startswith("{target}/") and path.is_relative_to(folder) and path.is_file():
                     # However the interpreter comes to call it.
-                    found[str(path)] = found[str(path.resolve())] = path.relative_to(folder).as_posix()
+                    found[str(path)] = found[str(path.resolve())] = script_name(path.relative_to(folder).as_posix())
         return found
 
 

@@ -17,7 +17,7 @@ ROLES = (SETUP, ENQUEUE, WORK, RECOVER, RECEIVER)
 LINE, SYSCALL, POINT = "line", "syscall", "point"
 HALT_EXIT_CODE = 23
 _NAME = re.compile(
-    r"(?P<role>setup|enqueue|work|recover):(?:(?P<kind>sys|point):(?P<what>[^#+\s]+)|(?P<line>[^#+\s]+:[1-9]\d*))#(?P<number>[1-9]\d*)"
+    r"(?P<role>setup|enqueue|work|recover):(?:(?P<kind>sys|point):(?P<what>[^#+\s]+)|(?P<line>[^#+]+:[1-9]\d*))#(?P<number>[1-9]\d*)"
 )
 _OF_RECEIVER = re.compile(r"receiver:(?P<what>dies|refuses|hangs-up)")
 
@@ -59,7 +59,13 @@ class Case:
 
 def parse(name: str) -> Case:
     """The case of this name. Raises BadInput."""
-    return Case(tuple(_fault(name, part) for part in name.split("+")))
+    first, *more = faults = tuple(_fault(name, part) for part in name.split("+"))
+    if len(more) > 1 or any(each.role not in (WORK, RECOVER) or each.role == first.role == RECOVER for each in more):
+        raise BadInput(
+            f"{name!r} names no case: behind + stands one death of the recovery from the first: of {WORK}, or of {RECOVER} "
+            "where that did not die before"
+        )
+    return Case(faults)
 
 
 def _fault(name: str, part: str) -> Fault:
@@ -73,6 +79,11 @@ def _fault(name: str, part: str) -> Fault:
         )
     kind = {"sys": SYSCALL, "point": POINT, None: LINE}[match["kind"]]
     return Fault(match["role"], kind, match["what"] or match["line"], int(match["number"]))
+
+
+def script_name(path: str) -> str:
+    """What a script is called in the names of cases: its path, but for what has a meaning there."""
+    return re.sub(r"[%#+\x00-\x1f]", lambda found: f"%{ord(found[0]):02X}", path)
 
 
 def occurrences(count: int, *, last: bool = True) -> Sequence[int]:

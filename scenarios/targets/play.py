@@ -148,13 +148,13 @@ class Play:
         if fault.kind == LINE:
             if not self.witness.exists():
                 return False
-            file, _, function = self.witness.read_text("utf-8").strip().partition(" ")
+            file, _, function = self.witness.read_text("utf-8").strip().partition("\t")
             self._seen.place = (file, function)
             if ran.ending.exit_code != outcomes.HALTED and ran.ending.signal != outcomes.KILLED:
                 self._steps.notes.append(outcomes.ENDED_FIRST)
             return True
         if fault.kind == SYSCALL:
-            return ran.ending.signal == signal.SIGKILL.name and ran.bound is None
+            return ran.ending.signal == signal.SIGKILL.name and ran.bound is None and not ran.filled
         return ran.ending.exit_code == points.HALT_EXIT_CODE
 
     async def _receiver_fails(self) -> None:

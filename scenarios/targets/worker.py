@@ -19,7 +19,7 @@ from scenarios.engine.supervisor import Supervisor
 from scenarios.targets import derive
 from scenarios.targets.baseline import Baseline, Baselines, Lines, forkable, merged, read_lines
 from scenarios.targets.commands import Commands
-from scenarios.targets.faults import RECEIVER, RECOVER, SYSCALL, WORK, Case, parse
+from scenarios.targets.faults import LINE, RECEIVER, RECOVER, SETUP, SYSCALL, WORK, Case, parse
 from scenarios.targets.model import IDLE, Target, Worker
 from scenarios.targets.outcomes import WorkerCase
 from scenarios.targets.play import Bench, Play, write_finding
@@ -79,6 +79,7 @@ class Check:
             raise BadInput(f"{asked.target.file}: it has no table [worker]")
         self._asked, self._written, self._scratch, self._told = asked, written, scratch, told
         self._worker: Worker = worker
+        self._only = None if asked.only is None else _playable(parse(asked.only), worker)
         self._services: Services | None = None
         self._free: list[Slot] = []
         self._slots: list[Slot] = []
@@ -132,7 +133,8 @@ class Check:
         if self._asked.spawn == FORK and forkable(commands, self._worker):
             await self._fork(commands, runs, slot, stack)
         self.spawn = FORK if commands.forker is not None else EXEC
-        if self._asked.mode in (derive.LINES, derive.ALL):
+        only = self._only
+        if self._asked.mode in (derive.LINES, derive.ALL) and (only is None or any(each.kind == LINE for each in only.faults)):
             await self._listed(commands, runs, baseline)
         return Bench(commands, self._worker, baseline)
 
@@ -148,7 +150,9 @@ class Check:
         commands.forker = await stack.enter_async_context(forker)
 
     async def _listed(self, commands: Commands, runs: Baselines, baseline: Baseline) -> None:
-        """The lines that two runs came to. Raises BadInput where there are none."""
+        """The lines that two runs came to. Raises BadInput where there are none of `work`."""
+        commands.scripts = {**runs.own_modules(), **commands.scripts}
+        self.notes += baseline.unseen
         first = await runs.listed(commands.scripts)
         if isinstance(first, str) and commands.forker is not None:
             self.notes.append(f"in a fork it does something else ({first}), so each command is executed anew")
@@ -159,17 +163,21 @@ class Check:
         if isinstance(first, str) or isinstance(second, str):
             raise BadInput(f"without any fault it does not do the same twice: {first if isinstance(first, str) else second}")
         baseline.lines.update(merged(first, second, waits=self._worker.ends != IDLE))
-        if not any(lines.counts for lines in baseline.lines.values()):
+        bare = [role for role, lines in baseline.lines.items() if not lines.counts]
+        if WORK in bare and self._asked.mode == derive.LINES:
+            # Of the others something may be found, but a PASS would not be about the worker.
             raise BadInput(
-                "no line of a function was executed, neither of the target's own Python scripts nor of packages: name packages "
-                "in [worker], put what the script does into functions, or use --mode syscalls, which needs no Python"
+                "no line of a function was executed by work, neither of the target's own Python scripts nor of packages: name "
+                "packages in [worker], put what the script does into functions, start Python without -I, -E, -S and with the "
+                "PYTHONPATH that it is given, or use --mode syscalls, which needs no Python"
             )
+        self.notes += [f"no line of a function was executed by {role}, so no line of it is struck" for role in bare]
 
     async def _cases(self, bench: Bench, slot: Slot) -> list[Case]:
         """The cases of the first level, in order."""
         mode = self._asked.mode
         found: list[Case] = []
-        only = parse(self._asked.only) if self._asked.only is not None else None
+        only = self._only
         wants = {each.kind for each in only.faults} if only is not None else set()
         if mode in (derive.LINES, derive.ALL):
             found += derive.line_cases(bench.baseline)
@@ -265,8 +273,11 @@ class Check:
             met.add(signature)
             faults = [*derive.line_faults(WORK, lines), *derive.line_faults(RECOVER, bench.baseline.lines.get(RECOVER, NONE))]
             cases += [Case((*case.faults, fault)) for fault in faults]
-        if self._asked.budget is not None:
-            cases = cases[: max(self._asked.budget - len(self._done), 0)]
+        if not cases:
+            self.notes.append("--depth 2: no line of a recovery was executed, so no recovery was killed")
+        if self._asked.budget is not None and len(cases) > (left := max(self._asked.budget - len(self._done), 0)):
+            self.notes.append(f"--budget {self._asked.budget}: of {len(cases)} cases that kill a recovery, {left} were played")
+            cases = cases[:left]
         await self._all(cases, bench, "depth 2")
 
 
@@ -277,6 +288,14 @@ async def _one_error() -> AsyncIterator[None]:
         yield
     except* Exception as errors:
         raise errors.exceptions[0] from None
+
+
+def _playable(case: Case, worker: Worker) -> Case:
+    """The case. Raises BadInput where it strikes a command that the target has not."""
+    for role in (SETUP, RECOVER):
+        if any(each.role == role for each in case.faults) and getattr(worker, role) is None:
+            raise BadInput(f"--only {case}: the target has no command {role}")
+    return case
 
 
 def _spread(cases: list[Case], budget: int | None) -> list[Case]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import pytest
 
 from outbox.errors import BadInput
 from scenarios.targets import baseline, steps
+from scenarios.targets.model import Contents, Target, Worker
+from scenarios.targets.outcomes import WorkerCase
+from scenarios.targets.worker import Asked, Check
 from tests.targets.engine import bad, slot_of
 
 
@@ -21,7 +25,10 @@ def living(word: str) -> list[int]:
 def bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "COMMAND_SECONDS", 2.0)
     monkeypatch.setattr(steps, "STOP_SECONDS", 0.3)
+    monkeypatch.setattr(steps, "LOOK_SECONDS", 0.02)
     monkeypatch.setattr(baseline, "WORK_SECONDS", 2.0)
+    for module in (steps, baseline):
+        monkeypatch.setattr(module, "LARGEST_FOLDER_BYTES", 8 << 20)
 
 
 @pytest.mark.campaign
@@ -35,6 +42,8 @@ def bounds(monkeypatch: pytest.MonkeyPatch) -> None:
         ("forks-away", "it forks away"),
         ("stays", "it forks away"),
         ("daemon", "it forks away"),
+        ("sheds", "it forks away"),
+        ("fills-many", "work fills the disk: work wrote more than 8 MiB to its folder"),
         ("never-ends", 'write ends = "signal"'),
         ("not-delivered", "nothing arrived at {url}"),
         ("nameless", "what came names no job: POST /x"),
@@ -88,3 +97,60 @@ async def test_a_worker_that_runs_until_sigterm_is_stopped_and_one_that_ignores_
     async with slot_of(bad("ignores-sigterm", ends="signal"), tmp_path / "2") as (_commands, runs, _slot):
         assert (await runs.first()).notes == ["work ignored SIGTERM for 0.3 s and was killed"]
     assert living("until-signal") == living("ignores-sigterm") == []
+
+
+def made(folder: Path, work: str, *options: str) -> Target:
+    """A target in a folder of its own, with modules beside its script."""
+    (folder / "helper.py").write_text(HELPER)
+    (folder / "enqueue.py").write_text("import sys, helper\nhelper.put(*sys.argv[1:])\n")
+    (folder / "work.py").write_text(work)
+    program = ("{python}", *options, "{target}/work.py")
+    worker = Worker(enqueue=("{python}", "{target}/enqueue.py", "{job}", "{url}"), work=program)
+    return Target(folder / "made.toml", Contents(name="made", worker=worker))
+
+
+HELPER = """
+import json, pathlib, urllib.request
+def put(name, url):
+    pathlib.Path(f"{name}.json").write_text(url)
+def deliver():
+    for path in pathlib.Path().glob("*.json"):
+        urllib.request.urlopen(path.read_text(), json.dumps(path.stem).encode()).close()
+        path.unlink()
+"""
+
+
+@pytest.mark.campaign
+async def test_lines_of_modules_beside_the_script_count_and_what_leaves_our_sight_is_told(tmp_path: Path) -> None:
+    target = made(tmp_path, "import subprocess, helper\nsubprocess.run(['true'])\nhelper.deliver()\n")
+    async with slot_of(target, tmp_path / "slot") as (commands, runs, _slot):
+        told = await runs.first()
+        assert told.unseen == ["it starts other programs (true), and none of their lines is struck: try --mode syscalls"]
+        found = await runs.listed({**runs.own_modules(), **commands.scripts})
+    assert not isinstance(found, str)
+    assert {where.partition(":")[0] for lines in found.values() for where in lines.counts} == {"helper.py"}
+
+
+@pytest.mark.campaign
+async def test_a_work_whose_lines_nobody_sees_is_refused_whatever_enqueue_shows(tmp_path: Path) -> None:
+    hidden = "import sys, os\nsys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))\nimport helper\nhelper.deliver()\n"
+    asked = Asked(made(tmp_path, hidden, "-I"), python=sys.executable)
+    check = Check(asked, Unwritten(), tmp_path / "scratch", Unwritten())
+    with pytest.raises(BadInput, match="no line of a function was executed by work"):
+        await check.run()
+
+
+class Unwritten:
+    """Nothing is to come to it."""
+
+    def level(self, name: str, total: int) -> None:
+        raise AssertionError(name, total)
+
+    def ended(self, line: WorkerCase) -> None:
+        raise AssertionError(line)
+
+    def add(self, case: WorkerCase) -> None:
+        raise AssertionError(case)
+
+    def folder(self, case: str) -> Path:
+        raise AssertionError(case)

@@ -51,21 +51,21 @@ def test_lines_of_functions_are_listed_by_module_and_by_script(place: Path) -> N
     ended = run(place, Watched(("package",), {str(place / "program.py"): "program.py"}, lines=listing))
     assert ended.returncode == 0, ended.stderr
     lines = listing.read_text().splitlines()
-    assert lines.count("package:5 package/__init__.py step") == 4
-    assert lines.count("program.py:7 program.py twice") == 4
+    assert lines.count("package:5\tpackage/__init__.py\tstep") == 4
+    assert lines.count("program.py:7\tprogram.py\ttwice") == 4
     assert not [line for line in lines if line.startswith("package:1 ")]
 
 
 def test_no_line_is_listed_more_often_than_asked(place: Path) -> None:
     assert run(place, Watched(("package",), {}, lines=place / "lines", most=3)).returncode == 0
-    assert (place / "lines").read_text().splitlines().count("package:5 package/__init__.py step") == 3
+    assert (place / "lines").read_text().splitlines().count("package:5\tpackage/__init__.py\tstep") == 3
 
 
 def test_it_halts_at_an_occurrence_and_says_where(place: Path) -> None:
     ended = run(place, Watched(("package",), {}, halt=("package", 5, 3), witness=place / "witness"))
     assert (ended.returncode, ended.stdout) == (23, "")
     assert ended.stderr == "halt(23) at package:5#3 in step\n"
-    assert (place / "witness").read_text() == "package/__init__.py step\n"
+    assert (place / "witness").read_text() == "package/__init__.py\tstep\n"
 
 
 def test_what_is_not_reached_changes_nothing(place: Path) -> None:
@@ -114,3 +114,10 @@ def test_it_needs_nothing_but_the_standard_library() -> None:
     command = [sys.executable, "-S", "-c", program, str(WATCH)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_what_takes_lines_out_of_sight_is_listed(place: Path) -> None:
+    (place / "program.py").write_text("import subprocess, sys\nsubprocess.run(['true'])\nsys.settrace(None)\n")
+    run(place, Watched((), {}, modules=place / "modules"))
+    told = [line for line in (place / "modules").read_text().splitlines() if line.startswith("!")]
+    assert told == ["!starts\ttrue", *(["!traces\t"] if sys.version_info < (3, 12) else [])]

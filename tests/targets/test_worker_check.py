@@ -145,3 +145,24 @@ def test_nothing_is_left_behind_by_who_is_interrupted(tmp_path: Path) -> None:
     assert "stopped by SIGTERM" in said
     assert not [each for each in os.listdir("/dev/shm") if each.startswith(f"halt23-{running.pid}-")]
     assert not [each.pid for each in psutil.process_iter(["cmdline"]) if "no-lease" in (each.info["cmdline"] or [])]
+
+
+def test_nothing_is_left_behind_by_who_is_killed(tmp_path: Path) -> None:
+    command = [sys.executable, "run.py", "check", "worker", str(WORKERS / "no-lease.toml"), "--out", str(tmp_path / "out")]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL) as running:
+        while not (tmp_path / "out" / "results.jsonl").exists() or not lines(tmp_path / "out"):
+            assert running.poll() is None
+            time.sleep(0.05)
+        running.kill()
+    began = time.monotonic()
+    while any(each.startswith(f"halt23-{running.pid}-") for each in os.listdir("/dev/shm")):
+        assert time.monotonic() < began + 30
+        time.sleep(0.05)
+
+
+def test_what_is_handed_on_does_not_lie_in_the_evidence(tmp_path: Path) -> None:
+    for option in ("--junitxml", "--repro"):
+        code, said = check("good", tmp_path / "out", option, str(tmp_path / "out" / "more"))
+        assert code == 2
+        assert "which holds the evidence alone" in said
+    assert not (tmp_path / "out").exists()

@@ -121,3 +121,18 @@ def test_a_row_that_is_in_the_log_of_the_database_alone_is_stored(tmp_path: Path
         database.execute("insert into jobs values (?)", (JOB,))
         assert JOB.encode() not in (tmp_path / "jobs.db").read_bytes()
         assert stored.holds(tmp_path, JOB)
+
+
+@pytest.mark.parametrize("name", ["a b.py", "a+b#1%.py", "é.py"])
+def test_any_name_of_a_script_can_stand_in_the_name_of_a_case(name: str) -> None:
+    case = faults.Case((faults.Fault(faults.WORK, faults.LINE, f"{faults.script_name(name)}:7", 2),))
+    assert faults.parse(str(case)) == case
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["work:a:1#1+receiver:dies", "work:a:1#1+enqueue:a:1#1", "work:a:1#1+work:a:1#1+work:a:1#1", "recover:a:1#1+recover:a:1#1"],
+)
+def test_what_no_recovery_can_die_of_is_refused(name: str) -> None:
+    with pytest.raises(BadInput, match="behind \\+ stands one death of the recovery"):
+        faults.parse(name)

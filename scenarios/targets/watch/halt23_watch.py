@@ -3,8 +3,8 @@
 Asked by a JSON object: `packages` are the Python packages whose lines count, `scripts` the files that count besides, with their
 names; `halt` is a place, a line and an occurrence (from 1): there the process ends with 23, after one line on standard error
 and in the file `witness`. `lines` is a file to which each line that is about to be executed is appended, but none more than
-`most` times, as `huey.storage:412 huey/storage.py SqliteStorage.enqueue`; `modules` one to which each imported module is
-appended, with the file that it came from.
+`most` times, as `huey.storage:412 huey/storage.py SqliteStorage.enqueue`, with tabs between; `modules` one to which each
+imported module is appended, with the file that it came from, and, behind a `!`, whatever takes the program out of our sight.
 
 Only lines of functions count: what runs while a module or a class is defined does not. Every thread counts, and every process
 that was forked off, by a count of its own; where one of those halts, the whole group of processes is killed. From Python 3.12
@@ -118,14 +118,14 @@ class _Watch:
 
     def _append(self, listing: int, place: Place, number: int, code: CodeType) -> None:
         try:
-            os.write(listing, f"{place[0]}:{number} {place[1]} {_name(code)}\n".encode())
+            os.write(listing, f"{place[0]}:{number}\t{place[1]}\t{_name(code)}\n".encode())
         except OSError as error:  # a list with a hole in it would be believed
             os.write(2, f"halt23: the list of lines cannot be written: {error.strerror}\n".encode())
             os._exit(CANNOT_LIST_EXIT_CODE)
 
     def _end(self, halt: tuple[str, int, int], place: Place, code: CodeType) -> NoReturn:
         if self._witness is not None:
-            os.write(_append_to(self._witness), f"{place[1]} {_name(code)}\n".encode())
+            os.write(_append_to(self._witness), f"{place[1]}\t{_name(code)}\n".encode())
         try:
             os.write(2, f"halt(23) at {halt[0]}:{halt[1]}#{halt[2]} in {_name(code)}\n".encode())
         finally:  # nobody may be reading any more
@@ -184,8 +184,9 @@ if sys.version_info >= (3, 12):
 
 
 def _list_modules(path: str) -> None:
-    """Append each module once it is imported, in the order in which the imports began."""
+    """Append each module once it is imported, in the order in which the imports began; and what leaves our sight."""
     descriptor = _append_to(path)
+    sys.addaudithook(_teller_of_losses(descriptor))
     begun: list[str] = []
 
     def tell() -> None:
@@ -205,5 +206,34 @@ def _list_modules(path: str) -> None:
                 tell()
             begun.append(name)
 
+    def end() -> None:
+        tell()
+        # What `python -m` runs is imported under no name of its own.
+        spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+        if spec is not None:
+            os.write(descriptor, f"__main__\t{spec.origin or ''}\n".encode())
+
     sys.meta_path.insert(0, Finder)
-    atexit.register(tell)
+    atexit.register(end)
+
+
+STARTS = ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.system")
+"""Events of the interpreter in which it starts another program; the first argument says which."""
+
+
+def _teller_of_losses(descriptor: int) -> Any:
+    told: set[str] = set()
+
+    def tell(event: str, arguments: Sequence[Any]) -> None:
+        if event in STARTS:
+            words = os.fsdecode(arguments[0] or "").split()
+            line = f"!starts\t{os.path.basename(words[0]) if words else ''}\n"
+        elif event == "sys.settrace" and sys.version_info < (3, 12):
+            line = "!traces\t\n"
+        else:
+            return
+        if line not in told:
+            told.add(line)
+            os.write(descriptor, line.encode("utf-8", "replace"))
+
+    return tell

@@ -50,7 +50,19 @@ def deliver(how: str) -> None:
         path.unlink()
 
 
+def disturb(how: str) -> None:
+    if how == "sheds" and forked("daemon"):
+        os.chdir("/")
+        for number in (0, 1, 2):
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+        time.sleep(3600)
+    if how == "fills-many":
+        for number in range(40):
+            Path(f"big-{number}").write_bytes(bytes(200 << 20))
+
+
 def work(how: str) -> None:
+    disturb(how)
     if how in ("stays", "daemon") and forked(how):
         time.sleep(3600)
     if how == "forks-away" and not forked("daemon"):
