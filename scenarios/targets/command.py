@@ -19,7 +19,6 @@ from typing import TextIO
 
 from outbox.errors import BadInput, Halt23Error
 from scenarios.engine.directories import machine_faults
-from scenarios.engine.guard import Guard
 from scenarios.engine.interrupts import stoppable
 from scenarios.errors import HarnessBug
 from scenarios.targets import derive, junit, presence, receiver_command, repro, results, verdicts
@@ -29,7 +28,6 @@ from scenarios.targets.receiver_stand import WATCH_SECONDS
 from scenarios.targets.worker import EXEC, FORK, Asked, Check, scratch_folder
 
 QUIET_SECONDS, LIVELY_SECONDS = 5.0, 0.1
-GUARD_SECONDS = 30.0
 LONGEST_WATCH_SECONDS = 3600.0
 
 
@@ -129,11 +127,9 @@ def interpreter(given: str | None) -> str:
 async def _checked(asked: Asked, written: results.Check) -> Check:
     progress = Progress(sys.stderr or io.StringIO())
     scratch = Path(tempfile.mkdtemp(prefix=f"halt23-{os.getpid()}-", dir=scratch_folder() or written.out.resolve()))
-    # It may lie in memory, and then whoever is killed must not leave it there.
-    guard = Guard(scratch)
-    check = Check(asked, written, scratch, progress)
     with stoppable() as stopped_by:
         try:
+            check = Check(asked, written, scratch, progress)
             await check.run()
         except BadInput as error:
             raise BadInput(f"{asked.target.file}: {error}") from None
@@ -142,7 +138,6 @@ async def _checked(asked: Asked, written: results.Check) -> Check:
         finally:
             progress.end()
             shutil.rmtree(scratch, ignore_errors=True)
-            guard.dismiss(GUARD_SECONDS)
     return check
 
 

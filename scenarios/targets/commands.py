@@ -28,15 +28,13 @@ KILL_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a command ended, and what it wrote. `bound` is set where it had to be ended: after so many seconds; `filled`
-    where its folder had become too large."""
+    """How a command ended, and what it wrote. `bound` is set where it had to be ended: after so many seconds."""
 
     ending: Ending
     stdout: str
     stderr: str
     seconds: float
     bound: float | None = None
-    filled: bool = False
 
     @property
     def good(self) -> bool:

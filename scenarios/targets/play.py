@@ -154,7 +154,7 @@ class Play:
                 self._steps.notes.append(outcomes.ENDED_FIRST)
             return True
         if fault.kind == SYSCALL:
-            return ran.ending.signal == signal.SIGKILL.name and ran.bound is None and not ran.filled
+            return ran.ending.signal == signal.SIGKILL.name and ran.bound is None
         return ran.ending.exit_code == points.HALT_EXIT_CODE
 
     async def _receiver_fails(self) -> None:

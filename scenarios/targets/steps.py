@@ -7,7 +7,7 @@ SIGTERM is watched until everything has arrived and it has been quiet for a mome
 import asyncio
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from outbox.errors import BadInput
@@ -15,7 +15,7 @@ from scenarios.targets import stored
 from scenarios.targets.commands import PLAIN, Arm, Commands, Ran, Running, first_of
 from scenarios.targets.faults import ENQUEUE, SETUP, WORK
 from scenarios.targets.model import IDLE, Worker
-from scenarios.targets.slot import Slot, delivered, size_of
+from scenarios.targets.slot import Slot, delivered
 
 ORDER = (SETUP, ENQUEUE, WORK)
 JOB, CANARY = "halt23-job-1", "halt23-canary-1"
@@ -25,10 +25,6 @@ STOP_SECONDS = 5.0
 QUIET_SECONDS = 0.25
 LOOK_SECONDS = 0.5
 IGNORES_SIGTERM = "work ignored SIGTERM for {:g} s and was killed"
-# No single file that a command writes can grow for ever; all of them together are looked at while it runs. They may lie in
-# memory, and then whoever fills it ends the whole machine.
-LARGEST_FOLDER_BYTES = 1 << 29
-FILLS = "{} wrote more than {} MiB to its folder and was killed"
 FORKS_AWAY = "{} left {} processes behind, which were ended"
 
 
@@ -76,26 +72,9 @@ class Steps:
         if command is None:
             return None
         values = self.values if job is None else {**self.values, "job": job}
-        deadline = time.monotonic() + COMMAND_SECONDS
-        running = await self.commands.start(command, values, arm)
-        filled = False
-        while not await first_of(running.child.ended, seconds=min(LOOK_SECONDS, deadline - time.monotonic())):
-            filled = await self._fills(running)
-            if filled or time.monotonic() > deadline:
-                break
-        left = max(deadline - time.monotonic(), 0.0)
-        ran = replace(await running.ended(left), filled=filled)
-        if ran.bound is not None:
-            ran = replace(ran, bound=COMMAND_SECONDS)
+        ran = await (await self.commands.start(command, values, arm)).ended(COMMAND_SECONDS)
         self._note(role, ran)
         return ran
-
-    async def _fills(self, running: Running) -> bool:
-        """Whether its folder has become too large; then it is killed."""
-        if await asyncio.to_thread(size_of, self.slot.directory) <= LARGEST_FOLDER_BYTES:
-            return False
-        await running.kill()
-        return True
 
     async def work(self, wanted: Collection[str], seconds: float, arm: Arm = PLAIN) -> Ran:
         """Run `work` until it ends, or, where it runs until SIGTERM, until it has delivered what is wanted; for so many seconds
@@ -114,8 +93,6 @@ class Steps:
         while not await first_of(running.child.ended, seconds=min(LOOK_SECONDS, deadline - time.monotonic())):
             if self.struck():
                 await running.kill()
-            elif await self._fills(running):
-                return replace(await running.ended(0.0), filled=True)
             elif time.monotonic() > deadline:
                 break
             elif time.monotonic() - began > self.patience_seconds:
@@ -135,8 +112,6 @@ class Steps:
             if self.struck():
                 await running.kill()
                 break
-            if await self._fills(running):
-                return replace(await running.ended(0.0), filled=True)
             if done and not await stored.pending(self.commands, self.values):
                 break
             if time.monotonic() - began > self.patience_seconds:
@@ -150,8 +125,6 @@ class Steps:
 
     def _note(self, role: str, ran: Ran) -> None:
         self.outputs.append((role, ran))
-        if ran.filled:
-            self.notes.append(FILLS.format(role, LARGEST_FOLDER_BYTES >> 20))
         if ran.ending.left and ran.ending.exit_code is not None:
             self.notes.append(FORKS_AWAY.format(role, ran.ending.left))
 

@@ -275,9 +275,8 @@ class Check:
             cases += [Case((*case.faults, fault)) for fault in faults]
         if not cases:
             self.notes.append("--depth 2: no line of a recovery was executed, so no recovery was killed")
-        if self._asked.budget is not None and len(cases) > (left := max(self._asked.budget - len(self._done), 0)):
-            self.notes.append(f"--budget {self._asked.budget}: of {len(cases)} cases that kill a recovery, {left} were played")
-            cases = cases[:left]
+        if self._asked.budget is not None:
+            cases = cases[: max(self._asked.budget - len(self._done), 0)]
         await self._all(cases, bench, "depth 2")
 
 

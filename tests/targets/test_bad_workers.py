@@ -25,10 +25,7 @@ def living(word: str) -> list[int]:
 def bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "COMMAND_SECONDS", 2.0)
     monkeypatch.setattr(steps, "STOP_SECONDS", 0.3)
-    monkeypatch.setattr(steps, "LOOK_SECONDS", 0.02)
     monkeypatch.setattr(baseline, "WORK_SECONDS", 2.0)
-    for module in (steps, baseline):
-        monkeypatch.setattr(module, "LARGEST_FOLDER_BYTES", 8 << 20)
 
 
 @pytest.mark.campaign
@@ -43,7 +40,6 @@ def bounds(monkeypatch: pytest.MonkeyPatch) -> None:
         ("stays", "it forks away"),
         ("daemon", "it forks away"),
         ("sheds", "it forks away"),
-        ("fills-many", "work fills the disk: work wrote more than 8 MiB to its folder"),
         ("never-ends", 'write ends = "signal"'),
         ("not-delivered", "nothing arrived at {url}"),
         ("nameless", "what came names no job: POST /x"),

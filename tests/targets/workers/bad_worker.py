@@ -56,9 +56,6 @@ def disturb(how: str) -> None:
         for number in (0, 1, 2):
             os.dup2(os.open(os.devnull, os.O_RDWR), number)
         time.sleep(3600)
-    if how == "fills-many":
-        for number in range(40):
-            Path(f"big-{number}").write_bytes(bytes(200 << 20))
 
 
 def work(how: str) -> None:
