@@ -95,9 +95,8 @@ def worker(arguments: argparse.Namespace) -> int:
     plan = results.Plan(kind=results.WORKER, target=target, options=options, python=python, versions=here.versions)
     with results.begin(arguments.out, plan) as written:
         check = asyncio.run(_checked(asked, written))
+        written.notes += check.notes
         summary = written.finish()
-    for note in check.notes:
-        print(f"note: {note}")
     for line in results.told(summary, arguments.out):
         print(line)
     return verdicts.EXIT_CODES[summary["verdict"]]

@@ -63,6 +63,8 @@ class Told(Protocol):
 class Written(Protocol):
     """Where results go: see `results.Check`."""
 
+    not_played: int
+
     def add(self, case: WorkerCase) -> None:
         """Append the line of a case."""
 
@@ -184,7 +186,9 @@ class Check:
             found += derive.receiver_cases()
         if only is not None:
             return [only]
-        return _spread(found, self._asked.budget)
+        chosen = _spread(found, self._asked.budget)
+        self._written.not_played += len(found) - len(chosen)
+        return chosen
 
     # Cases in lanes
 
@@ -266,7 +270,8 @@ class Check:
             faults = [*derive.line_faults(WORK, lines), *derive.line_faults(RECOVER, bench.baseline.lines.get(RECOVER, NONE))]
             cases += [Case((*case.faults, fault)) for fault in faults]
         if self._asked.budget is not None:
-            cases = cases[: max(self._asked.budget - len(self._done), 0)]
+            found, cases = len(cases), cases[: max(self._asked.budget - len(self._done), 0)]
+            self._written.not_played += found - len(cases)
         await self._all(cases, bench, "depth 2")
 
 
