@@ -6,8 +6,6 @@ many workers may be watched at the same time, at the cost of their folders and r
 
 import asyncio
 import contextlib
-import os
-import shutil
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -310,9 +308,3 @@ class _Lane:
             self._check._watching -= 1
         else:
             self._check._lanes.release()
-
-
-def scratch_folder() -> Path | None:
-    """A folder in memory for what cases write, where there is one: no power fails here, so no disk need be waited for."""
-    place = Path("/dev/shm")  # noqa: S108 - what is made in it has a name that nobody can guess
-    return place if place.is_dir() and os.access(place, os.W_OK) and shutil.disk_usage(place).free > (1 << 30) else None
