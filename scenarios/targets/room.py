@@ -7,6 +7,7 @@ the disk (or the memory) of its machine is stopped long before it has, and is to
 
 import asyncio
 import contextlib
+import itertools
 import os
 import shutil
 import tempfile
@@ -20,6 +21,7 @@ MOST_BYTES = 1 << 30
 LOOK_SECONDS = 0.1
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - what is made in it has a name that nobody can guess
 _BOUND_SECONDS = 30.0
+_LOOKS = 10  # after so many the folder is measured in any case
 _BLOCK_BYTES = 512  # of st_blocks, whatever the file system has
 
 
@@ -61,13 +63,14 @@ async def within(folder: Path, work: Coroutine[None, None, None], most_bytes: in
 async def _filled(folder: Path, most_bytes: int) -> int:
     """Return when there is more in the folder: how much."""
     before = shutil.disk_usage(folder).used
-    while True:
-        # The whole disk is quickly asked; others may use it as well, so the folder itself is what counts.
-        if shutil.disk_usage(folder).used - before > most_bytes // 2:
+    for number in itertools.count():
+        # The whole disk is quickly asked; others fill and empty it as well, so the folder itself is what counts.
+        if number % _LOOKS == 0 or shutil.disk_usage(folder).used - before > most_bytes // 2:
             found = await asyncio.to_thread(folder_bytes, folder)
             if found > most_bytes:
                 return found
         await asyncio.sleep(LOOK_SECONDS)
+    raise AssertionError("counting does not end")
 
 
 def folder_bytes(folder: Path) -> int:
