@@ -87,7 +87,7 @@ def audit_check(path: str, checkout: Checkout) -> Report:
         _target(tree, target, findings)
         sums = Sums(kind, target["name"], target["claims"] if kind == WORKER else None)
         folders: set[str] = set()
-        told = _lines(tree, sums, folders, findings)
+        told = _lines(tree, plan, sums, folders, findings)
         _conclusions(tree, manifest, summary, sums, findings)
         expected = {PLAN, TARGET, RESULTS, SUMMARY, TABLE} | {name for name in tree.sizes if _is_kept(name, folders)}
         inventory.check_files(tree, manifest["files"], expected, findings)
@@ -136,7 +136,7 @@ def _same(given: Any, planned: Any, place: str, note: Note) -> None:
         note(place, f"is {show(given)}, but plan.json has {show(planned)}")
 
 
-def _lines(tree: Tree, sums: Sums, folders: set[str], findings: Findings) -> list[tuple[str, str]]:
+def _lines(tree: Tree, plan: dict[str, Any], sums: Sums, folders: set[str], findings: Findings) -> list[tuple[str, str]]:
     """Hold every line; what does not hold, and what is in doubt, each as subject and sentence."""
     note, is_worker, told = findings.about(RESULTS), sums.kind == WORKER, []
     names: set[str] = set()
@@ -152,10 +152,15 @@ def _lines(tree: Tree, sums: Sums, folders: set[str], findings: Findings) -> lis
             names.add(name)
             folders.add(folder(name))
             (check_lines.hold_worker if is_worker else check_lines.hold_receiver)(line, note, place)
+            if is_worker:
+                check_lines.hold_to_plan(line, plan, note, place)
             sums.add(line)
             told += _told(line, name, is_worker)
     except Unreadable as error:
         note("", str(error))
+    budget = plan["options"].get("budget")
+    if is_worker and COUNT.test(budget) and sums.cases > budget:
+        note("", f"tells of {count(sums.cases)}, but the budget was {budget}")
     return told
 
 

@@ -23,6 +23,7 @@ from audit.check_words import (
     STUCK,
     SYSCALL,
     UNCLEAR,
+    UNKEYED,
     VIOLATED,
     effects,
     of_case,
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
     from audit.shapes import Shape
 
 HALTED, KILLED = 23, "SIGKILL"
+OF_MODE = {"lines": LINE, "syscalls": SYSCALL, "points": POINT, "receiver": RECEIVER}
+ROUNDED_SECONDS = 0.002
 ENDED_FIRST = "it ended by itself in the moment in which it was to die"
 FAULT: Shape = {
     "kind": one_of(LINE, SYSCALL, POINT, RECEIVER), "where": NAME, "function": optional(NAME), "occurrence": POSITIVE,
@@ -128,6 +131,8 @@ def hold_worker(line: dict[str, Any], note: Note, place: str) -> None:
         if (told["keyed"], told["unkeyed"]) != (keyed, unkeyed):
             said = f"is {told['keyed']} with keys and {told['unkeyed']} without, but the arrivals come to {keyed} and {unkeyed}"
             note(f"{place} effects.{show(job)}", said)
+    if not [job for job in line["effects"] if job != line["canary"]]:
+        note(f"{place} effects", "tell of no job but the canary")
     for job in counted:
         note(f"{place} effects", f"has no {show(job)}, which arrived")
     if list(line["effects"]) != sorted(line["effects"]):
@@ -151,11 +156,42 @@ def _ending(line: dict[str, Any], note: Note, place: str) -> None:
         note(f"{place} ended", f"is {show(line['ended'])}, but who died at a {line['fault']['kind']} ends otherwise")
     if (line["stored"] is None) != (line["stored_by"] is None):
         note(f"{place} stored_by", f"is {show(line['stored_by'])} beside a stored of {show(line['stored'])}")
-    if line["verdict"] in (LOST, STUCK) and line["recovered_seconds"] is not None:
-        note(f"{place} recovered_seconds", f"is {line['recovered_seconds']}, but it is {line['verdict']}")
+    if line["confirmed"] is not None and line["verdict"] != UNKEYED:
+        note(f"{place} confirmed", f"is {show(line['confirmed'])}, but it is {line['verdict']}, which nobody confirms")
+    _recovered(line, note, place)
     times = [each["seconds"] for each in line["arrivals"]]
     if times != sorted(times):
         note(f"{place} arrivals", "are not in the order of their times")
+
+
+def _recovered(line: dict[str, Any], note: Note, place: str) -> None:
+    """It recovered if the job came after the restart and not before; and not later than it came."""
+    came = [each for each in line["arrivals"] if each["applied"] and each["job"] not in (None, line["canary"])]
+    late = [each["seconds"] for each in came if each["after_restart"]]
+    wanted = bool(late) and len(late) == len(came) and line["verdict"] not in (LOST, STUCK)
+    told = line["recovered_seconds"]
+    if (told is not None) != wanted:
+        note(f"{place} recovered_seconds", f"is {show(told)}, but the arrivals and the verdict say otherwise")
+    elif told is not None and told > late[0] + ROUNDED_SECONDS:
+        note(f"{place} recovered_seconds", f"is {told}, but it came after {late[0]}")
+
+
+def hold_to_plan(line: dict[str, Any], plan: dict[str, Any], note: Note, place: str) -> None:
+    """A worker's line is one that such a check plays: of a command that the target has, of this mode and depth."""
+    worker, options = plan["target"]["worker"], plan["options"]
+    faults = [{"role": line["role"], **line["fault"]}, *([line["then"]] if line["then"] is not None else [])]
+    for fault in faults:
+        if fault["role"] != RECEIVER and type(worker) is dict and worker.get(fault["role"]) is None:
+            note(f"{place} role", f"is {fault['role']}, but the target has no such command")
+    only, kind = options.get("only"), OF_MODE.get(options.get("mode"))
+    if only is not None:
+        if line["case"] != only:
+            note(f"{place} case", f"is {show(line['case'])}, but {show(only)} alone was asked for")
+        return
+    if kind is not None and faults[0]["kind"] != kind:
+        note(f"{place} fault.kind", f"is {faults[0]['kind']}, but the mode was {options['mode']}")
+    if options.get("depth") == 1 and line["then"] is not None:
+        note(f"{place} then", "is there, but the depth was 1")
 
 
 def _fits_its_name(line: dict[str, Any], note: Note, place: str) -> None:

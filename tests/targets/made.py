@@ -54,7 +54,7 @@ def plan(folder: Path, text: str = WORKER_FILE) -> results.Plan:
 def worker_case(line: int, *keys: str, occurrence: int = 1, stored: bool | None = None, **more: object) -> WorkerCase:
     """A death before line `line` of `worker.py`, after which the job arrived under each of `keys`."""
     arrivals = [
-        Arrival(job=JOB, key=key, status=200, applied=True, after_restart=number > 0, seconds=0.1 + number)
+        Arrival(job=JOB, key=key, status=200, applied=True, after_restart=True, seconds=0.6 + number)
         for number, key in enumerate(keys)
     ]
     arrivals.append(Arrival(job=CANARY, key="canary", status=200, applied=True, after_restart=True, seconds=2.0))
