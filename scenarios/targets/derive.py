@@ -56,8 +56,13 @@ async def strikes_of(commands: Commands, worker: Worker, slot: Slot) -> tuple[St
         strikes: Iterable[Strike | TreeStrike] = trees.tree_strikes(listed) if tree else calls.strikes(listed)
         found |= {(role, strike.call.name, strike.number): strike for strike in strikes}
         if not tree:
-            doubts += [f"{role}: {each}; cases may not come" for each in calls.not_told_apart(listed)]
+            doubts += [f"{role}: {each}; {_what_follows(each)}" for each in calls.not_told_apart(listed)]
     return found, doubts
+
+
+def _what_follows(doubt: str) -> str:
+    """Of a doubt about calls: those of files may come elsewhere, but what another thread sends is struck nowhere."""
+    return "so it is not struck" if " on a connection " in doubt else "cases may not come"
 
 
 async def _recorded(commands: Commands, worker: Worker, slot: Slot) -> dict[str, tuple[Call, ...]]:
