@@ -7,7 +7,7 @@ SIGTERM is watched until everything has arrived and it has been quiet for a mome
 import asyncio
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from outbox.errors import BadInput
@@ -97,7 +97,9 @@ class Steps:
                 break
             elif time.monotonic() - began > self.patience_seconds:
                 self.waits()
-        return await running.ended(max(deadline - time.monotonic(), 0.05))
+        ran = await running.ended(max(deadline - time.monotonic(), 0.05))
+        # The whole of what it was given, not what was left of it at last.
+        return ran if ran.bound is None else replace(ran, bound=round(deadline - began, 3))
 
     async def _signalled(self, running: Running, wanted: Collection[str], deadline: float) -> Ran:
         began = time.monotonic()

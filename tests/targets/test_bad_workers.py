@@ -35,6 +35,7 @@ def bounds(monkeypatch: pytest.MonkeyPatch) -> None:
         ("forks-away", "it forks away"),
         ("stays", "it forks away"),
         ("daemon", "it forks away"),
+        ("never-ends", 'work did not end within 2 s, though ends is'),
         ("never-ends", 'write ends = "signal"'),
         ("not-delivered", "nothing arrived at {url}"),
         ("nameless", "what came names no job: POST /x"),
