@@ -83,6 +83,8 @@ class Steps:
         running = await self.commands.start(self.worker.work, self.values, arm)
         if self.worker.ends == IDLE:
             ran = await self._idle(running, deadline)
+            # The whole of what it was given is told, not what was left of it at last.
+            ran = ran if ran.bound is None else replace(ran, bound=seconds)
         else:
             ran = await self._signalled(running, wanted, deadline)
         self._note("work", ran)
@@ -97,9 +99,7 @@ class Steps:
                 break
             elif time.monotonic() - began > self.patience_seconds:
                 self.waits()
-        ran = await running.ended(max(deadline - time.monotonic(), 0.05))
-        # The whole of what it was given, not what was left of it at last.
-        return ran if ran.bound is None else replace(ran, bound=round(deadline - began, 3))
+        return await running.ended(max(deadline - time.monotonic(), 0.05))
 
     async def _signalled(self, running: Running, wanted: Collection[str], deadline: float) -> Ran:
         began = time.monotonic()
