@@ -6,9 +6,28 @@ comes without a key is always one more).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from scenarios.targets import verdicts
 from scenarios.targets.outcomes import PENDING, Arrival, Effect
+
+TAKEN = "{job} came under the key of {other} only: a receiver with keys takes it for that one, and does not apply it"
+
+
+class Keyed(Protocol):
+    """What is needed of an arrival to see whose key it has."""
+
+    @property
+    def job(self) -> str | None:
+        """Which job it names."""
+
+    @property
+    def key(self) -> str | None:
+        """Its key."""
+
+    @property
+    def applied(self) -> bool:
+        """Whether a receiver without keys applied it."""
 
 
 def effects(arrivals: Sequence[Arrival], jobs: Sequence[str]) -> dict[str, Effect]:
@@ -26,6 +45,17 @@ def effects(arrivals: Sequence[Arrival], jobs: Sequence[str]) -> dict[str, Effec
     return {job: Effect(keyed=keyed[job], unkeyed=unkeyed[job]) for job in keyed}
 
 
+def taken(arrivals: Sequence[Keyed], job: str) -> str | None:
+    """The other job under whose key this one came each time; None where it had a key of its own, or never came."""
+    own = [number for number, each in enumerate(arrivals) if each.job == job and each.applied]
+    others = [
+        next((before.job for before in arrivals[:number] if before.key == arrivals[number].key and before.job != job), None)
+        for number in own
+        if arrivals[number].key is not None
+    ]
+    return others[0] if own and len(others) == len(own) and all(others) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Watch:
     """What is known beside the arrivals."""
@@ -40,6 +70,10 @@ def reasons(arrivals: Sequence[Arrival], counted: Mapping[str, Effect], watch: W
     """Why this is the verdict, in words."""
     missing = [job for job, effect in counted.items() if effect.keyed == 0]
     jobs = [job for job in missing if job != watch.canary]
+    for job in missing if verdict in (verdicts.LOST, verdicts.STUCK) else ():
+        other = taken(arrivals, job)
+        if other is not None:
+            return [TAKEN.format(job=job, other=other)]
     if verdict == verdicts.LOST:
         by = "by the target's own count" if watch.stored_by == PENDING else "in any file of its folder"
         return [f"{jobs[0]} was not delivered, and is stored no more {by}"]

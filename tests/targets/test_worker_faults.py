@@ -71,6 +71,7 @@ def test_effects_are_counted_by_key_and_by_arrival(arrivals: list[Arrival], keye
         ([arrival(CANARY, "c")], True, verdicts.STUCK, f"{CANARY}, enqueued after the restart, was, so the worker lives"),
         ([], None, verdicts.STUCK, "whether it is still stored cannot be told"),
         ([arrival(JOB, "a")], None, verdicts.STUCK, f"{CANARY}, enqueued after the restart, was not delivered"),
+        ([arrival(JOB, "a"), arrival(CANARY, "a", 409)], None, verdicts.STUCK, f"{CANARY} came under the key of {JOB} only"),
         (
             [arrival(JOB, "a"), arrival(JOB, "b"), arrival(CANARY, "c")],
             None,
