@@ -12,6 +12,10 @@ from scenarios.targets import verdicts
 from scenarios.targets.outcomes import PENDING, Arrival, Effect
 
 TAKEN = "{job} came under the key of {other} only: a receiver with keys takes it for that one, and does not apply it"
+REFUSED = "{job} comes again and again with another body under its key: a receiver with keys refuses it (409), so it never ends"
+CONFLICT = 409
+# With two deaths in a row a job comes three times, and is refused twice at most.
+REFUSALS = 3
 
 
 class Keyed(Protocol):
@@ -56,6 +60,12 @@ def taken(arrivals: Sequence[Keyed], job: str) -> str | None:
     return others[0] if own and len(others) == len(own) and all(others) else None
 
 
+def refused(arrivals: Sequence[Arrival], jobs: Sequence[str]) -> list[str]:
+    """The jobs that came with another body under their key, the last times all: more often than deaths could explain."""
+    last = {job: [each.status for each in arrivals if each.job == job][-REFUSALS:] for job in jobs}
+    return [job for job, statuses in last.items() if statuses == [CONFLICT] * REFUSALS]
+
+
 @dataclass(frozen=True, slots=True)
 class Watch:
     """What is known beside the arrivals."""
@@ -78,7 +88,8 @@ def reasons(arrivals: Sequence[Arrival], counted: Mapping[str, Effect], watch: W
         by = "by the target's own count" if watch.stored_by == PENDING else "in any file of its folder"
         return [f"{jobs[0]} was not delivered, and is stored no more {by}"]
     if verdict == verdicts.STUCK:
-        return [_stuck(jobs, watch, canary=watch.canary not in missing)]
+        again = [] if missing else refused(arrivals, list(counted))
+        return [REFUSED.format(job=again[0]) if again else _stuck(jobs, watch, canary=watch.canary not in missing)]
     if verdict == verdicts.KEYED:
         job = next(job for job, effect in counted.items() if effect.keyed > 1)
         keyless = any(each.job == job and each.key is None for each in arrivals)

@@ -287,7 +287,14 @@ class Play:
         stored, by = None, None
         if seen.fired and not counted[JOB].keyed:
             stored, by = await self._stored()
-        verdict = verdicts.of_worker(fired=seen.fired, doubts=(), effects=counted, canary=CANARY, stored=stored)
+        verdict = verdicts.of_worker(
+            fired=seen.fired,
+            doubts=(),
+            effects=counted,
+            canary=CANARY,
+            stored=stored,
+            refused=judge.refused(told, (JOB, CANARY)),
+        )
         recovered = None
         late = [each.monotonic for each in arrivals if each.job == JOB and each.applied and each.monotonic > restarted]
         before = any(each.job == JOB and each.applied and each.monotonic <= restarted for each in arrivals)
