@@ -54,3 +54,15 @@ def test_a_shell_that_sends_under_a_new_key_after_its_death_is_found(tmp_path: P
     found = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
     assert [each["case"] for each in found if each["verdict"] != "recovered"] == ["work:sys:unlinkat#1"]
     assert [each["verdict"] for each in found if each["case"] == "work:sys:unlinkat#1"] == ["duplicate-keyed"]
+
+
+@pytest.mark.campaign
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl; install it")
+@pytest.mark.skipif(strace.why_not() is not None, reason=f"nothing can be traced here: {strace.why_not()}")
+def test_in_mode_all_a_program_without_lines_is_struck_by_all_else_and_that_is_told(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = [sys.executable, "run.py", "check", "worker", str(WORKER), "--mode", "all", "--out", str(out)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert "note: no line of a function was executed" in ended.stdout
+    kinds = {json.loads(line)["fault"]["kind"] for line in (out / "results.jsonl").read_text().splitlines()}
+    assert kinds == {"syscall", "receiver"}
