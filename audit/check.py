@@ -27,7 +27,7 @@ from audit.check_words import (
 from audit.files import Tree, Unreadable
 from audit.findings import FAIL, PASS, UNKNOWN, Findings, plain, show
 from audit.protocol import MOMENT
-from audit.shapes import COUNT, LIST, NAME, NUMBER, OBJECT, exactly, holds, map_of, one_of, optional
+from audit.shapes import COUNT, LIST, NAME, NUMBER, OBJECT, exactly, holds, list_of, map_of, one_of, optional
 from audit.shapes import SHA as HASH
 
 TYPE_CHECKING = False
@@ -60,7 +60,8 @@ PLANNED: Shape = {
 CLAIM = optional(one_of(*CLAIMS))
 SUMMED: Shape = {
     "kind": KIND, "target": NAME, "verdict": one_of(PASS, FAIL, UNKNOWN), "claims": CLAIM, "holds": optional(LIST),
-    "cases": COUNT, "by_verdict": OBJECT, "wall_seconds": NUMBER, "cases_per_second": NUMBER, "windows": LIST,
+    "cases": COUNT, "not_played": COUNT, "by_verdict": OBJECT, "wall_seconds": NUMBER, "cases_per_second": NUMBER,
+    "windows": LIST, "notes": list_of(NAME),
 }  # fmt: skip
 MOST_TOLD = 20
 WORD = {
@@ -185,16 +186,18 @@ def _conclusions(tree: Tree, manifest: dict[str, Any], summary: dict[str, Any] |
     """What summary, table and manifest conclude follows from the lines."""
     note, seconds = findings.about(SUMMARY), manifest["run"].get("wall_seconds")
     wanted = sums.summary(seconds if NUMBER.test(seconds) else 0.0)
+    left_out = 0
     if summary is not None and holds(summary, SUMMED, note, ""):
         for name, value in wanted.items():
             if summary[name] != value:
                 note(name, f"is {show(summary[name])}, but the lines give {show(value)}")
             elif name == "by_verdict" and list(summary[name]) != list(value):
                 note(name, "has its members in another order")
+        left_out = summary["not_played"]  # how many that were is not in the lines
     if manifest["verdict"] != wanted["verdict"]:
         findings.add(MANIFEST, "verdict", f"is {manifest['verdict']}, but the lines give {wanted['verdict']}")
     data = tree.read(TABLE) if TABLE in tree.sizes else None
-    if data is not None and data != sums.table(wanted).encode("utf-8", "surrogatepass"):
+    if data is not None and data != sums.table(wanted, left_out).encode("utf-8", "surrogatepass"):
         findings.add(TABLE, "", "is not the table that the lines give")
 
 

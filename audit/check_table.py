@@ -116,11 +116,12 @@ class Sums:
             for line in lines
         ]  # fmt: skip
 
-    def table(self, summary: dict[str, Any]) -> str:
+    def table(self, summary: dict[str, Any], not_played: int) -> str:
         """`table.md` as it must stand."""
+        more = f", {not_played} more not played" if not_played else ""
         counts = ", ".join(f"{number} {verdict}" for verdict, number in self.counts.items() if number) or "none"
         text = [f"# {self.target}: {summary['verdict']}", ""]
-        text += [f"{self.cases} case{'' if self.cases == 1 else 's'}: {counts}; {summary['wall_seconds']:.1f} s.", ""]
+        text += [f"{self.cases} case{'' if self.cases == 1 else 's'}{more}: {counts}; {summary['wall_seconds']:.1f} s.", ""]
         if self.kind == WORKER:
             text += [f"Claimed: {self.claims or NO_CLAIM}. Holds: {', '.join(summary['holds']) or 'none'}.", ""]
             rows, columns = self._worker_rows(summary["windows"]), WORKER_COLUMNS

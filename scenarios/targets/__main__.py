@@ -1,4 +1,4 @@
-"""`python -m scenarios.targets worker|receiver TARGET.toml --out DIR …`: `run.py check`, also where there is no run.py."""
+"""`run.py check` where there is no run.py: `halt23-check worker TARGET.toml --out DIR`, or `python -m scenarios.targets`."""
 
 import argparse
 import sys
@@ -10,9 +10,7 @@ from scenarios.targets import command
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Process entry."""
-    parser = argparse.ArgumentParser(
-        prog="python -m scenarios.targets", description="Check somebody else's worker or receiver."
-    )
+    parser = argparse.ArgumentParser(prog="halt23-check", description="Check somebody else's worker or receiver.")
     command.add_to(parser)
     arguments = parser.parse_args(argv)
     return reported("check", lambda: int(arguments.command(arguments)))

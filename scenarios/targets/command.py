@@ -9,7 +9,6 @@ import io
 import os
 import shutil
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +18,11 @@ from typing import TextIO
 from outbox.errors import BadInput
 from scenarios.engine.directories import machine_faults
 from scenarios.engine.interrupts import stoppable
-from scenarios.targets import derive, junit, presence, receiver_command, repro, results, verdicts
+from scenarios.targets import derive, junit, presence, receiver_command, repro, results, room, verdicts
 from scenarios.targets.file import read
 from scenarios.targets.outcomes import WorkerCase
 from scenarios.targets.receiver_stand import WATCH_SECONDS
-from scenarios.targets.worker import EXEC, FORK, Asked, Check, scratch_folder
+from scenarios.targets.worker import EXEC, FORK, Asked, Check
 
 QUIET_SECONDS, LIVELY_SECONDS = 5.0, 0.1
 LONGEST_WATCH_SECONDS = 3600.0
@@ -95,9 +94,8 @@ def worker(arguments: argparse.Namespace) -> int:
     plan = results.Plan(kind=results.WORKER, target=target, options=options, python=python, versions=here.versions)
     with results.begin(arguments.out, plan) as written:
         check = asyncio.run(_checked(asked, written))
+        written.notes += check.notes
         summary = written.finish()
-    for note in check.notes:
-        print(f"note: {note}")
     for line in results.told(summary, arguments.out):
         print(line)
     return verdicts.EXIT_CODES[summary["verdict"]]
@@ -124,18 +122,16 @@ def interpreter(given: str | None) -> str:
 
 async def _checked(asked: Asked, written: results.Check) -> Check:
     progress = Progress(sys.stderr or io.StringIO())
-    scratch = Path(tempfile.mkdtemp(prefix=f"halt23-{os.getpid()}-", dir=scratch_folder() or written.out.resolve()))
-    check = Check(asked, written, scratch, progress)
-    with stoppable() as stopped_by:
+    with room.made(written.out) as scratch, stoppable() as stopped_by:
+        check = Check(asked, written, scratch, progress)
         try:
-            await check.run()
+            await room.within(scratch, check.run())
         except BadInput as error:
             raise BadInput(f"{asked.target.file}: {error}") from None
         except asyncio.CancelledError:
             raise results.interrupted(written.out, stopped_by()) from None
         finally:
             progress.end()
-            shutil.rmtree(scratch, ignore_errors=True)
     return check
 
 

@@ -13,7 +13,7 @@ from outbox.errors import BadInput, say
 from scenarios.engine.interrupts import stoppable
 from scenarios.engine.study import ROOT
 from scenarios.engine.supervisor import Supervisor
-from scenarios.targets import presence, receiver_check, results, verdicts
+from scenarios.targets import presence, receiver_check, results, room, verdicts
 from scenarios.targets.battery_model import Expectation
 from scenarios.targets.file import read
 from scenarios.targets.model import Target
@@ -21,7 +21,6 @@ from scenarios.targets.receiver_stand import MAX_KEPT_BYTES, WATCH_SECONDS, Site
 from scenarios.targets.receiver_trial import MET, SKIPPED, UNCLEAR, VIOLATED, Seen
 from scenarios.targets.services import Services
 
-STANDS = "stands"
 CROWD_MODULE = "scenarios.targets.receiver_crowd"
 
 
@@ -58,29 +57,27 @@ def check(asked: Asked, stream: TextIO) -> int:
 
 
 async def _played(asked: Asked, target: Target, made: results.Check, stream: TextIO) -> None:
-    place = asked.out.resolve() / STANDS
-    place.mkdir()
-
     def told(expectation: Expectation, seen: Sequence[Seen]) -> None:
         verdict = [each.verdict for each in seen]
         worst = next((word for word in (VIOLATED, UNCLEAR, MET, SKIPPED) if word in verdict), SKIPPED)
         say(f"{expectation.name}: {worst}", stream)
 
-    with stoppable() as stopped_by:
+    async def play(place: Path) -> None:
+        servers = Services(target.contents.services)
+        async with servers, Supervisor(ROOT, "fork", (CROWD_MODULE,)) as supervisor:
+            scratch = place / "crowd"
+            scratch.mkdir()
+            site = Site(target, supervisor, asked.python, servers, scratch, asked.watch_seconds)
+            for case in await receiver_check.play(site, place, asked.only, told):
+                made.add(case.case)
+                if case.files is not None:
+                    _keep(case.files, made.folder(case.case.name))
+
+    with room.made(made.out) as place, stoppable() as stopped_by:
         try:
-            servers = Services(target.contents.services)
-            async with servers, Supervisor(ROOT, "fork", (CROWD_MODULE,)) as supervisor:
-                scratch = place / "crowd"
-                scratch.mkdir()
-                site = Site(target, supervisor, asked.python, servers, scratch, asked.watch_seconds)
-                for case in await receiver_check.play(site, place, asked.only, told):
-                    made.add(case.case)
-                    if case.files is not None:
-                        _keep(case.files, made.folder(case.case.name))
+            await room.within(place, play(place), whose=f"{target.file}: ")
         except asyncio.CancelledError:
             raise results.interrupted(asked.out, stopped_by()) from None
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
 
 
 def _keep(directory: Path, folder: Path) -> None:

@@ -110,7 +110,7 @@ def _worker(entry: Entry) -> Sequence[str]:
         _documents(entry),
         _declared(summary),
         ", ".join(summary["holds"]) or "none",
-        str(summary["cases"]),
+        str(summary["cases"]) + (f" of {summary['cases'] + summary['not_played']}" if summary["not_played"] else ""),
         "; ".join(_found(summary)) or "every job came after every death",
         f"{max(well):.1f} s" if well else "",
     )

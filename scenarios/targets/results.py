@@ -79,6 +79,9 @@ class Check:
         self._windows = Windows()
         self._lines: list[dict[str, Any]] = []
         self._folders: dict[str, str] = {}
+        # Cases that the budget left out, and what was seen of the target itself: whoever checks adds to them.
+        self.not_played = 0
+        self.notes: list[str] = []
         shutil.copyfile(plan.target.file, out / TARGET)
         evidence.write_last(out / PLAN, plan.data(provenance(ROOT, out)))
         self._file = (out / RESULTS).open("xb")
@@ -161,10 +164,12 @@ class Check:
             "claims": claims,
             "holds": holds,
             "cases": len(self._lines),
+            "not_played": self.not_played,
             "by_verdict": by_verdict,
             "wall_seconds": seconds,
             "cases_per_second": round(len(self._lines) / seconds, 2) if seconds else 0.0,
             "windows": [each.data() for each in (self._windows.all() if is_worker else unmet(self._lines))],
+            "notes": list(self.notes),
         }
 
     def close(self) -> None:
@@ -209,13 +214,15 @@ def number(count: int, noun: str) -> str:
 
 def told(summary: Mapping[str, Any], out: Path) -> list[str]:
     """What is printed at the end: each finding, what was claimed and holds, and the verdict."""
-    lines = [*findings(summary)]
+    lines = [*findings(summary), *(f"note: {note}" for note in summary["notes"])]
     if summary["kind"] == WORKER:
         claims = f"claimed: {summary['claims']}" if summary["claims"] else "no claim: judged as at-least-once with stable keys"
         lines.append(f"{claims}; holds: {', '.join(summary['holds']) or 'none'}")
     counts = ", ".join(f"{count} {verdict}" for verdict, count in summary["by_verdict"].items() if count)
     rate = f", {summary['cases_per_second']:.1f} cases a second" if summary["kind"] == WORKER else ""
-    cases = f"{number(summary['cases'], 'case')} ({counts or 'none'})"
+    noun = "case" if summary["cases"] == 1 and not summary["not_played"] else "cases"
+    left_out = f" of {summary['cases'] + summary['not_played']}" if summary["not_played"] else ""
+    cases = f"{summary['cases']}{left_out} {noun} ({counts or 'none'})"
     lines.append(f"{summary['verdict']} {out}: {cases}; {summary['wall_seconds']:.1f} s{rate}")
     return [*lines, f"Now let the audit judge: python audit/audit.py {out}"]
 

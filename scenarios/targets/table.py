@@ -49,10 +49,12 @@ def of_receiver(summary: Mapping[str, Any], cases: Iterable[Mapping[str, Any]]) 
 
 def _head(summary: Mapping[str, Any]) -> list[str]:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in summary["by_verdict"].items() if count)
+    left_out = f", {summary['not_played']} more not played" if summary["not_played"] else ""
     return [
         f"# {summary['target']}: {summary['verdict']}",
         "",
-        f"{summary['cases']} case{'s' if summary['cases'] != 1 else ''}: {counts or 'none'}; {summary['wall_seconds']:.1f} s.",
+        f"{summary['cases']} case{'s' if summary['cases'] != 1 else ''}{left_out}: {counts or 'none'}; "
+        f"{summary['wall_seconds']:.1f} s.",
         "",
     ]
 

@@ -6,8 +6,6 @@ many workers may be watched at the same time, at the cost of their folders and r
 
 import asyncio
 import contextlib
-import os
-import shutil
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,6 +60,8 @@ class Told(Protocol):
 
 class Written(Protocol):
     """Where results go: see `results.Check`."""
+
+    not_played: int
 
     def add(self, case: WorkerCase) -> None:
         """Append the line of a case."""
@@ -187,7 +187,9 @@ class Check:
             found += derive.receiver_cases()
         if only is not None:
             return [only]
-        return _spread(found, self._asked.budget)
+        chosen = _spread(found, self._asked.budget)
+        self._written.not_played += len(found) - len(chosen)
+        return chosen
 
     # Cases in lanes
 
@@ -269,7 +271,8 @@ class Check:
             faults = [*derive.line_faults(WORK, lines), *derive.line_faults(RECOVER, bench.baseline.lines.get(RECOVER, NONE))]
             cases += [Case((*case.faults, fault)) for fault in faults]
         if self._asked.budget is not None:
-            cases = cases[: max(self._asked.budget - len(self._done), 0)]
+            found, cases = len(cases), cases[: max(self._asked.budget - len(self._done), 0)]
+            self._written.not_played += found - len(cases)
         await self._all(cases, bench, "depth 2")
 
 
@@ -308,9 +311,3 @@ class _Lane:
             self._check._watching -= 1
         else:
             self._check._lanes.release()
-
-
-def scratch_folder() -> Path | None:
-    """A folder in memory for what cases write, where there is one: no power fails here, so no disk need be waited for."""
-    place = Path("/dev/shm")  # noqa: S108 - what is made in it has a name that nobody can guess
-    return place if place.is_dir() and os.access(place, os.W_OK) and shutil.disk_usage(place).free > (1 << 30) else None

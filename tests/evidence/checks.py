@@ -59,8 +59,8 @@ UNMET = exact({
 })  # fmt: skip
 SUMMARY = exact({
     "kind": KIND, "target": NAME, "verdict": VERDICT, "claims": or_null(CLAIM), "holds": or_null(array(CLAIM)), "cases": COUNT,
-    "by_verdict": named(COUNT), "wall_seconds": NUMBER, "cases_per_second": NUMBER,
-    "windows": array({"anyOf": [WINDOW, UNMET]}),
+    "not_played": COUNT, "by_verdict": named(COUNT), "wall_seconds": NUMBER, "cases_per_second": NUMBER,
+    "windows": array({"anyOf": [WINDOW, UNMET]}), "notes": array(NAME),
 })  # fmt: skip
 PLAN = exact({
     "kind": KIND, "target": {"type": "object", "required": ["name", "claims", "worker", "receiver"]},
