@@ -60,8 +60,16 @@ def of_case(line: dict[str, Any]) -> str:
     missing = [job for job, each in line["effects"].items() if not each["keyed"]]
     if missing:
         return LOST if line["stored"] is False and missing != [line["canary"]] else STUCK
+    if any(_refused(line["arrivals"], job) for job in line["effects"]):
+        return STUCK
     most = [max(each[kind] for each in line["effects"].values()) for kind in ("keyed", "unkeyed")]
     return KEYED if most[0] > 1 else UNKEYED if most[1] > 1 else RECOVERED
+
+
+def _refused(arrivals: list[dict[str, Any]], job: str) -> bool:
+    """Whether a job came the last three times with another body under its key: two deaths in a row explain two such times."""
+    statuses = [each["status"] for each in arrivals if each["job"] == job]
+    return len(statuses) >= 3 and all(status == 409 for status in statuses[-3:])
 
 
 class Held:

@@ -83,7 +83,8 @@ def _commit(root: Path) -> tuple[str | None, bool | None]:
 def _git(root: Path, *arguments: str) -> str | None:
     try:
         done = subprocess.run(
-            ["git", "-C", str(root), *arguments],  # noqa: S607 - whichever git the user has
+            # Who looks only must leave no lock behind when it is killed.
+            ["git", "--no-optional-locks", "-C", str(root), *arguments],  # noqa: S607 - whichever git the user has
             capture_output=True,
             text=True,
             timeout=GIT_SECONDS,

@@ -18,7 +18,7 @@ from pathlib import Path
 from outbox.errors import BadInput
 from scenarios.engine import foreign
 from scenarios.engine.supervisor import Command
-from scenarios.targets import stored
+from scenarios.targets import judge, stored
 from scenarios.targets.commands import CANNOT_START_EXIT_CODE, PLAIN, Arm, Commands, Ran, Running, Watched
 from scenarios.targets.faults import ENQUEUE, HALT_EXIT_CODE, RECOVER, SETUP, WORK, script_name
 from scenarios.targets.model import IDLE, Worker
@@ -148,6 +148,10 @@ class Baselines:
     async def _must_have_worked(self, steps: Steps, ran: Ran, job: str) -> None:
         _usable(WORK, ran)
         arrived = [each for each in self._slot.arrivals if each.job == job]
+        other = judge.taken(self._slot.arrivals, job)
+        if other is not None:
+            told = judge.TAKEN.format(job=job, other=other)
+            raise BadInput(f"without any fault {told}. Give each job a key that none had before: mend that first")
         if self._worker.ends == IDLE and ran.bound is not None:
             raise BadInput(
                 f"work did not end within {ran.bound:g} s, though ends is 'idle' ({job} arrived {len(arrived)} times): let it "

@@ -1,6 +1,8 @@
 """Which cases there are: from what the fault-free runs came to."""
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 from outbox import faults as points
 from outbox.errors import BadInput
@@ -51,9 +53,9 @@ async def strikes_of(commands: Commands, worker: Worker, slot: Slot) -> tuple[St
         raise BadInput(f"--mode {SYSCALLS}: {why}")
     found: dict[tuple[str, str, int], Strike | TreeStrike] = {}
     doubts: list[str] = []
-    for role, listed in (await _recorded(commands, worker, slot)).items():
+    for role, (listed, arrived) in (await _recorded(commands, worker, slot)).items():
         tree = trees.is_tree(listed)
-        strikes: Iterable[Strike | TreeStrike] = trees.tree_strikes(listed) if tree else calls.strikes(listed)
+        strikes: Iterable[Strike | TreeStrike] = trees.tree_strikes(listed, arrived) if tree else calls.strikes(listed)
         found |= {(role, strike.call.name, strike.number): strike for strike in strikes}
         if not tree:
             doubts += [f"{role}: {each}; {_what_follows(each)}" for each in calls.not_told_apart(listed)]
@@ -65,7 +67,8 @@ def _what_follows(doubt: str) -> str:
     return "so it is not struck" if " on a connection " in doubt else "cases may not come"
 
 
-async def _recorded(commands: Commands, worker: Worker, slot: Slot) -> dict[str, tuple[Call, ...]]:
+async def _recorded(commands: Commands, worker: Worker, slot: Slot) -> dict[str, tuple[tuple[Call, ...], int | None]]:
+    """The calls of each command; and of `work` how many of them had begun when the job arrived."""
     await slot.begin()
     await slot.empty()
     steps = Steps(commands, worker, slot)
@@ -76,15 +79,32 @@ async def _recorded(commands: Commands, worker: Worker, slot: Slot) -> dict[str,
         log = slot.folder / f"calls.{role}"
         log.unlink(missing_ok=True)
         arm = Arm(trace=strace.recording(log))
+        arrived: int | None = None
         if role == RECOVER:
             await steps.before(WORK)
         if role == WORK:
-            await steps.work((JOB,), _BOUND_SECONDS, arm)
+            arrived = await _work_recorded(steps, slot, arm, log)
         else:
             await steps.run(role, JOB if role == ENQUEUE else None, arm)
         if log.exists():
-            found[role] = calls.parse(log.read_text("utf-8", "replace"), slot.directory)
+            found[role] = calls.parse(log.read_text("utf-8", "replace"), slot.directory), arrived
     return found
+
+
+async def _work_recorded(steps: Steps, slot: Slot, arm: Arm, log: Path) -> int | None:
+    """Run `work`; how many calls had begun when the job arrived, which is not answered before they are counted."""
+    await slot.hold()
+    working = asyncio.create_task(steps.work((JOB,), _BOUND_SECONDS, arm))
+    while not slot.arrivals and not working.done():
+        change = slot.changed()
+        await asyncio.wait((working, change), return_when=asyncio.FIRST_COMPLETED)
+        change.cancel()
+    arrived = None
+    if slot.arrivals and log.exists():
+        arrived = len(calls.parse(log.read_text("utf-8", "replace"), slot.directory))
+    await slot.go()
+    await working
+    return arrived
 
 
 def call_cases(strikes: Strikes) -> Iterator[Case]:

@@ -7,8 +7,8 @@ record for look-up, effect and answer, so that no death of this process separate
 
 The harness is connected, too: it says when a case begins (`begin`, with the fault of this receiver, if any) and is told of each
 arrival in the moment in which it is applied. Faults, each once, at the first arrival: `dies` halts with 23 after the effect and
-before the answer, `refuses` answers 503 and applies nothing, `hangs-up` applies and closes the connection. As `unkeyed` it
-ignores keys, as most services in the world do.
+before the answer, `refuses` answers 503 and applies nothing, `hangs-up` applies and closes the connection. After `hold` the
+next arrival is applied, and answered when the harness says `go`. As `unkeyed` it ignores keys, as most services do.
 
     python -m scenarios.targets.destination --port PORT --dir DIR [--unkeyed]
 """
@@ -31,6 +31,7 @@ from receivers.server import listen, tell_ready
 EFFECTS = "effects.jsonl"
 DIES, REFUSES, HANGS_UP = "dies", "refuses", "hangs-up"
 FAULTS = (DIES, REFUSES, HANGS_UP)
+HOLDS = "holds"
 CONTROL = b"HALT23 CONTROL\n"
 HALT_EXIT_CODE = 23
 REFUSED_STATUS = 503
@@ -89,6 +90,8 @@ class Destination:
         self.fault: str | None = None
         self.keyed = True
         self._told: asyncio.StreamWriter | None = None
+        self._going = asyncio.Event()
+        self._going.set()
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection, the harness's or a worker's."""
@@ -112,6 +115,13 @@ class Destination:
             if asked["do"] == "begin":
                 self.book.clear()
                 self.fault, self.keyed = asked.get("fault"), asked.get("keyed", True)
+                self._going.set()
+            elif asked["do"] == "hold":
+                self.fault = HOLDS
+                self._going.clear()
+            elif asked["do"] == "go":
+                self.fault = None if self.fault == HOLDS else self.fault
+                self._going.set()
             self._tell({"event": asked["do"], "effects": self.book.count})
 
     def _tell(self, event: Mapping[str, Any]) -> None:
@@ -135,7 +145,14 @@ class Destination:
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body = await _body(reader, headers)
         going_on = version == "HTTP/1.1" and "close" not in headers.get("connection", [""])[0].lower()
-        status, answer = (200, {"effects": self.book.count}) if method in _LOOKS else self._arrived(method, path, headers, body)
+        status: int | None
+        if method in _LOOKS:
+            status, answer = 200, {"effects": self.book.count}
+        else:
+            held = self.fault == HOLDS
+            status, answer = self._arrived(method, path, headers, body)
+            if held:
+                await self._going.wait()
         if status is None:
             writer.transport.abort()
             return False
@@ -163,7 +180,9 @@ class Destination:
             status, number = self.book.apply(key, body, keyed=self.keyed)
         if fault in (DIES, HANGS_UP):
             status = None
-        told = {"job": job_of(body, key, path), "key": key, "status": status, "method": method, "path": path}
+        # Whose answer is held back is killed, and never has it.
+        told = {"job": job_of(body, key, path), "key": key, "status": None if fault == HOLDS else status}
+        told |= {"method": method, "path": path}
         self._tell({"event": "arrival", "monotonic": time.monotonic(), **told})
         if fault == DIES:
             os.write(2, b"halt(23) at receiver:dies, between the effect and its answer\n")

@@ -109,6 +109,12 @@ class Play:
         self.witness.unlink(missing_ok=True)
         arm = self._armed(fault)
         self._steps.struck = self.witness.exists
+        holding = self._dies_arrived(fault)
+        if holding:
+            # Nobody is told that the job was applied: the answer is held back until the worker is dead.
+            held = len(self._slot.arrivals)
+            self._steps.struck = lambda: len(self._slot.arrivals) > held
+            await self._slot.hold()
         following = asyncio.create_task(self._follower.follow()) if self._follower is not None else None
         if role == WORK:
             ran: Ran | None = await self._steps.work((JOB,), self._bound, arm)
@@ -117,6 +123,8 @@ class Play:
         if following is not None:
             following.cancel()
         self._steps.struck = lambda: False
+        if holding:
+            await self._slot.go()
         assert ran is not None
         self._seen.fired = self._fired(fault, ran)
         self._seen.ending = (ran.ending.exit_code, ran.ending.signal)
@@ -124,6 +132,10 @@ class Play:
         if not self._seen.fired:
             self._seen.reasons.append(f"{fault} did not come: {role} ended with {ran.told}")
         return ran
+
+    def _dies_arrived(self, fault: Fault) -> bool:
+        strike = self._bench.strikes.get((fault.role, fault.where, fault.occurrence)) if fault.kind == SYSCALL else None
+        return isinstance(strike, TreeStrike) and strike.arrived
 
     def _armed(self, fault: Fault) -> Arm:
         if fault.kind == LINE:
@@ -134,6 +146,8 @@ class Play:
         if fault.kind == SYSCALL:
             strike = self._bench.strikes.get((fault.role, fault.where, fault.occurrence))
             if strike is None:
+                return PLAIN
+            if self._dies_arrived(fault):
                 return PLAIN
             log = self._slot.folder / "strace"
             log.unlink(missing_ok=True)
@@ -273,7 +287,14 @@ class Play:
         stored, by = None, None
         if seen.fired and not counted[JOB].keyed:
             stored, by = await self._stored()
-        verdict = verdicts.of_worker(fired=seen.fired, doubts=(), effects=counted, canary=CANARY, stored=stored)
+        verdict = verdicts.of_worker(
+            fired=seen.fired,
+            doubts=(),
+            effects=counted,
+            canary=CANARY,
+            stored=stored,
+            refused=judge.refused(told, (JOB, CANARY)),
+        )
         recovered = None
         late = [each.monotonic for each in arrivals if each.job == JOB and each.applied and each.monotonic > restarted]
         before = any(each.job == JOB and each.applied and each.monotonic <= restarted for each in arrivals)

@@ -37,7 +37,11 @@ SCRIPT = """#!/bin/sh
 # Exit code 1: it came to the same again. 0: it did not. 2: the program cannot be checked here. 3: nobody can tell.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-exec "${{PYTHON:-python3}}" "${{HALT23:?name the folder of a clone of halt23}}/run.py" \\
+if ! "${{PYTHON:=python3}}" "${{HALT23:=}}/run.py" check --help >/dev/null; then
+    echo "halt23 does not start: HALT23=$HALT23 is to be a clone of it, PYTHON=$PYTHON an interpreter that has it installed" >&2
+    exit 2
+fi
+exec "$PYTHON" "$HALT23/run.py" \\
     check {kind} "$here/target/{file}" --only {only} --out "${{1:-$here/out}}" ${{TARGET_PYTHON:+--python "$TARGET_PYTHON"}}
 """
 

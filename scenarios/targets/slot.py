@@ -115,6 +115,14 @@ class Slot:
         self.arrivals.clear()
         self.deaths.clear()
 
+    async def hold(self) -> None:
+        """Have the next arrival applied, and not answered before `go`."""
+        await self._ask({"do": "hold"})
+
+    async def go(self) -> None:
+        """Have the arrival answered that is held, and hold none."""
+        await self._ask({"do": "go"})
+
     async def effects(self) -> int:
         """How many effects the receiver has in its book."""
         count: int = (await self._ask({"do": "count"}))["effects"]

@@ -7,7 +7,7 @@ SIGTERM is watched until everything has arrived and it has been quiet for a mome
 import asyncio
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from outbox.errors import BadInput
@@ -83,6 +83,8 @@ class Steps:
         running = await self.commands.start(self.worker.work, self.values, arm)
         if self.worker.ends == IDLE:
             ran = await self._idle(running, deadline)
+            # The whole of what it was given is told, not what was left of it at last.
+            ran = ran if ran.bound is None else replace(ran, bound=seconds)
         else:
             ran = await self._signalled(running, wanted, deadline)
         self._note("work", ran)

@@ -2,7 +2,8 @@
 
 strace counts for each thread by itself, so that a number is no place there. Such a worker is stopped after each counted call,
 wherever it comes, and goes on; after so many of them the whole group of processes is killed. What is on the disk is then what a
-kill before the next call leaves.
+kill before the next call leaves. Between two such calls the job is delivered. There are two deaths in between: before anything
+is sent, and when the receiver has applied the job, whose answer it holds back until nobody waits for it.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scenarios.explore import strace
-from scenarios.explore.calls import ON_FILES, Call
+from scenarios.explore.calls import ON_FILES, ON_SOCKETS, TCP, Call
 
 POLL_SECONDS = 0.004
 AGAIN_SECONDS = 0.25
@@ -25,12 +26,14 @@ _STOPPED = re.compile(r"^(\d+) +--- stopped by SIGSTOP ---", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class TreeStrike:
-    """A kill after so many counted calls, which is before `call`: number `number` of its name."""
+    """A kill after so many counted calls, which is before `call`: number `number` of its name. If `arrived`, when the job has
+    arrived and is not answered."""
 
     call: Call
     number: int
     watched: tuple[str, ...]
     stops: int
+    arrived: bool = False
 
 
 def is_tree(calls: Sequence[Call]) -> bool:
@@ -38,17 +41,29 @@ def is_tree(calls: Sequence[Call]) -> bool:
     return len({call.thread for call in calls if call.changes and call.name in ON_FILES}) > 1
 
 
-def tree_strikes(calls: Sequence[Call]) -> Iterator[TreeStrike]:
-    """Every file call that can be struck, in order. Before the first one nothing was done."""
+def tree_strikes(calls: Sequence[Call], arrived: int | None = None) -> Iterator[TreeStrike]:
+    """Every file call that can be struck, in order, and the first call by which the job is sent. Before the first one nothing
+    was done. `arrived` calls had begun when the job arrived.
+    """
     watched = tuple(sorted({call.target for call in calls if call.changes and call.name in ON_FILES}))
     counts: dict[str, int] = {}
     stops = 0
-    for call in calls:
-        if call.name in ON_FILES and call.target in watched:
+    sends: TreeStrike | None = None
+    for at, call in enumerate(calls):
+        if call.name in ON_SOCKETS and call.target == TCP and call.changes:
             counts[call.name] = counts.get(call.name, 0) + 1
-            if call.changes and stops:
+            sends = sends or TreeStrike(call, counts[call.name], watched, stops)
+        elif call.name in ON_FILES and call.target in watched:
+            counts[call.name] = counts.get(call.name, 0) + 1
+            if arrived is not None and at >= arrived:
+                if stops:
+                    yield sends or TreeStrike(Call(1, "sendto", TCP), counts.get("sendto", 0) + 1, watched, stops)
+                yield TreeStrike(call, counts[call.name], watched, stops, arrived=True)
+                arrived = None
+            elif call.changes and stops:
                 yield TreeStrike(call, counts[call.name], watched, stops)
             stops += 1
+            sends = None
 
 
 def stopping(strike: TreeStrike, directory: Path, log: Path) -> tuple[str, ...]:

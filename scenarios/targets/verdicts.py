@@ -4,7 +4,7 @@ The audit states all of it anew from the results, by its own code; evidence/READ
 everything: what was seen may then not be what happened.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from scenarios.targets.model import APPLIED_ONCE, AT_LEAST_ONCE, AT_MOST_ONCE
@@ -40,14 +40,26 @@ GRAVE = ("lost", "duplicated", "stuck")
 DECLARED = "declared"
 
 
-def of_worker(*, fired: bool, doubts: Sequence[str], effects: Mapping[str, Effect], canary: str, stored: bool | None) -> str:
-    """The verdict of one case. `effects` has every job, the canary among them; `stored` is about the undelivered ones."""
+def of_worker(
+    *,
+    fired: bool,
+    doubts: Sequence[str],
+    effects: Mapping[str, Effect],
+    canary: str,
+    stored: bool | None,
+    refused: Collection[str] = (),
+) -> str:
+    """The verdict of one case. `effects` has every job, the canary among them; `stored` is about the undelivered ones; those
+    that are `refused` come again and again with another body under their key, and never to an end.
+    """
     if not fired or doubts or canary not in effects:
         return UNKNOWN
     undelivered = [job for job, effect in effects.items() if effect.keyed == 0]
     if undelivered:
         # A canary that does not come is stuck, not lost: the worker is what stands still.
         return LOST if stored is False and undelivered != [canary] else STUCK
+    if refused:
+        return STUCK
     if any(effect.keyed > 1 for effect in effects.values()):
         return KEYED
     return UNKEYED if any(effect.unkeyed > 1 for effect in effects.values()) else RECOVERED

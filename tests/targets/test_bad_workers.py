@@ -40,11 +40,13 @@ def bounds(monkeypatch: pytest.MonkeyPatch) -> None:
         ("stays", "it forks away"),
         ("daemon", "it forks away"),
         ("sheds", "it forks away"),
+        ("never-ends", "work did not end within 2 s, though ends is"),
         ("never-ends", 'write ends = "signal"'),
         ("not-delivered", "nothing arrived at {url}"),
         ("nameless", "what came names no job: POST /x"),
         ("fails", "work fails without any fault: exit code 1; it said: RuntimeError: a bug of its own"),
         ("twice", "arrives 2 times"),
+        ("one-key", "halt23-canary-1 came under the key of halt23-job-1 only"),
     ],
 )
 async def test_what_cannot_be_judged_is_told_apart_from_a_finding(tmp_path: Path, how: str, said: str) -> None:

@@ -91,6 +91,20 @@ async def test_a_fault_comes_once(tmp_path: Path, fault: str, answered: int | No
         assert await here.post(b"{}") == 200
 
 
+async def test_a_held_arrival_is_applied_and_answered_only_when_the_harness_says_so(tmp_path: Path) -> None:
+    async with bench(tmp_path) as here:
+        await here.ask(do="hold")
+        posting = asyncio.create_task(here.post(b"{}"))
+        assert (await here.heard())["status"] is None
+        assert (await here.ask(do="count"))["effects"] == 1
+        assert not posting.done()
+        await here.ask(do="go")
+        assert await posting == 200
+        await here.ask(do="hold")
+        await here.ask(do="go")
+        assert await here.post(b"{}", "other") == 200
+
+
 async def test_what_http_clients_do_is_understood(tmp_path: Path) -> None:
     async with bench(tmp_path) as here:
         chunked = (

@@ -96,8 +96,13 @@ def test_the_script_of_a_finding_plays_its_case_with_the_halt23_that_is_named(tm
     silent = subprocess.run(
         [folder / "reproduce.sh"], env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=False
     )
-    assert silent.returncode != 0
-    assert "name the folder of a clone of halt23" in silent.stderr
+    assert silent.returncode == 2
+    assert "HALT23= is to be a clone of it, PYTHON=python3 an interpreter that has it installed" in silent.stderr
+    (clone / "run.py").write_text("import halt23_is_not_installed_here")
+    broken = subprocess.run(
+        [folder / "reproduce.sh"], env={**os.environ, "HALT23": str(clone)}, capture_output=True, text=True, check=False
+    )
+    assert broken.returncode == 2  # an interpreter that fails ends with 1, as a finding does
 
 
 def test_a_receiver_s_finding_tells_its_exchanges(tmp_path: Path) -> None:

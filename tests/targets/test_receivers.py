@@ -63,7 +63,7 @@ def test_a_mistake_that_a_death_brings_to_light_is_caught(tmp_path: Path, varian
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("expectation", ["concurrent-duplicates", "in-flight"])
+@pytest.mark.parametrize("expectation", ["concurrent-duplicates", "concurrent-answers", "in-flight"])
 def test_looking_before_acting_is_caught_by_a_crowd(tmp_path: Path, expectation: str) -> None:
     found = checked(target(tmp_path, program("slow_receiver.py")), expectation)
 

@@ -72,6 +72,19 @@ def test_effects_are_counted_by_key_and_by_arrival(arrivals: list[Arrival], keye
         ([], None, verdicts.STUCK, "whether it is still stored cannot be told"),
         ([arrival(JOB, "a")], None, verdicts.STUCK, f"{CANARY}, enqueued after the restart, was not delivered"),
         (
+            [arrival(JOB, "a"), arrival(CANARY, "c"), *[arrival(JOB, "a", 409)] * 3],
+            None,
+            verdicts.STUCK,
+            f"{JOB} comes again and again with another body under its key",
+        ),
+        (
+            [arrival(JOB, "a"), arrival(CANARY, "c"), *[arrival(JOB, "a", 409)] * 2],
+            None,
+            verdicts.UNKEYED,
+            "under the same key",
+        ),
+        ([arrival(JOB, "a"), arrival(CANARY, "a", 409)], None, verdicts.STUCK, f"{CANARY} came under the key of {JOB} only"),
+        (
             [arrival(JOB, "a"), arrival(JOB, "b"), arrival(CANARY, "c")],
             None,
             verdicts.KEYED,
@@ -88,7 +101,9 @@ def test_effects_are_counted_by_key_and_by_arrival(arrivals: list[Arrival], keye
 )
 def test_each_verdict_has_its_reason(arrivals: list[Arrival], is_stored: bool | None, verdict: str, said: str) -> None:
     counted = judge.effects(arrivals, (JOB, CANARY))
-    assert verdicts.of_worker(fired=True, doubts=(), effects=counted, canary=CANARY, stored=is_stored) == verdict
+    refused = judge.refused(arrivals, (JOB, CANARY))
+    told = verdicts.of_worker(fired=True, doubts=(), effects=counted, canary=CANARY, stored=is_stored, refused=refused)
+    assert told == verdict
     assert said in " ".join(judge.reasons(arrivals, counted, judge.Watch(CANARY, 3.0, is_stored, None), verdict))
 
 

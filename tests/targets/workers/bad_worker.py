@@ -7,18 +7,21 @@ The job is a file `job.json` in the working directory; HOW says what is bad.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
 
-def post(name: str, url: str) -> None:
+def post(name: str, url: str, key: str | None = None) -> None:
     body = json.dumps({"job": name}).encode()
-    urllib.request.urlopen(urllib.request.Request(url, body, {"Idempotency-Key": name}, method="POST"), timeout=10).close()
+    headers = {"Idempotency-Key": key or name}
+    urllib.request.urlopen(urllib.request.Request(url, body, headers, method="POST"), timeout=10).close()
 
 
 def enqueue(name: str, url: str, how: str) -> None:
@@ -45,6 +48,11 @@ def forked(left: str) -> bool:
 def deliver(how: str) -> None:
     for path in sorted(Path().glob("*.json")):
         name, url = json.loads(path.read_text())
+        if how == "one-key":
+            with contextlib.suppress(urllib.error.HTTPError):
+                post(name, url, "1")
+            path.unlink()
+            continue
         for _ in range(2 if how == "twice" else 1):
             post("another" if how == "nameless" else name, url.replace("operations", "x") if how == "nameless" else url)
         path.unlink()
