@@ -7,7 +7,7 @@ answered) happened in programs of others and is taken on their word; the last li
 
 from __future__ import annotations
 
-from audit import check_lines, inventory
+from audit import check_battery, check_lines, inventory
 from audit.archive import Report, document
 from audit.check_table import Sums
 from audit.check_words import (
@@ -154,6 +154,8 @@ def _lines(tree: Tree, plan: dict[str, Any], sums: Sums, folders: set[str], find
             (check_lines.hold_worker if is_worker else check_lines.hold_receiver)(line, note, place)
             if is_worker:
                 check_lines.hold_to_plan(line, plan, note, place)
+            else:
+                check_battery.hold(line, plan, note, place)
             sums.add(line)
             told += _told(line, name, is_worker)
     except Unreadable as error:

@@ -12,12 +12,13 @@ from typing import Any
 import jsonschema
 import pytest
 
+from audit import check_battery
 from audit.archive import Report, audit_archive
 from audit.compare import compare
 from audit.explain import explain
 from audit.inventory import Checkout
 from scenarios.engine.study import ROOT
-from scenarios.targets import results, verdicts
+from scenarios.targets import battery, results, verdicts
 from scenarios.targets.outcomes import ENDED_FIRST, Ended
 from tests.targets.made import CASES, checked, plan, receiver_case, worker_case
 
@@ -92,7 +93,7 @@ def test_a_check_that_found_something_fails_with_its_windows_and_evidence_that_a
 
 
 def test_a_receiver_fails_by_its_expectations(tmp_path: Path) -> None:
-    report = audited(checked(tmp_path, receiver_case("replay", verdicts.VIOLATED), receiver_case("restart")))
+    report = audited(checked(tmp_path, receiver_case("replay", verdicts.VIOLATED), receiver_case("restart-after-success")))
     assert report.verdict == "FAIL"
     assert [str(each) for each in report.findings] == ["duplicated: replay (study): expected one effect, seen two effects"]
     assert audited(checked(tmp_path / "well", receiver_case("replay"))).verdict == "PASS"
@@ -105,7 +106,9 @@ def test_a_receiver_fails_by_its_expectations(tmp_path: Path) -> None:
         (lambda line: line.update(severity="lost"), "is violated (lost), but the counted effects rose by 2"),
         (lambda line: line["effects"].update(after=1), "is violated (duplicated), but the counted effects rose by 1"),
         (lambda line: line["effects"].update(after=None), "were counted only once"),
-        (lambda line: line.update(severity="style"), "windows: is"),
+        (lambda line: line.update(severity="style"), "is style, but who does not meet it is one of lost, duplicated, stuck"),
+        (lambda line: line.update(source="declared"), "is 'declared', but by its name and the target's policy it is study"),
+        (lambda line: line.update(expectation="replay-of-mine"), "is 'replay-of-mine', which no receiver is asked"),
     ],
 )
 def test_an_edited_line_of_a_receiver_is_seen(edit: Edit, said: str, tmp_path: Path) -> None:
@@ -225,7 +228,7 @@ def test_a_file_of_nobody_is_seen(out: Path) -> None:
 
 
 def test_what_a_check_leaves_validates_against_the_published_schemas(whole: Path, tmp_path: Path) -> None:
-    receiver = checked(tmp_path, receiver_case("replay", verdicts.VIOLATED), receiver_case("restart"))
+    receiver = checked(tmp_path, receiver_case("replay", verdicts.VIOLATED), receiver_case("restart-after-success"))
     folder = ROOT / "evidence" / "schemas"
     for out, lines in ((whole, "check-worker-result"), (receiver, "check-receiver-result")):
         for name in ("manifest", "plan", "summary"):
@@ -240,3 +243,8 @@ def test_two_checks_are_not_compared(whole: Path, out: Path) -> None:
     found = compare(str(whole), str(out))
     assert (found.verdict, len(found.problems)) == ("unreadable", 2)
     assert "none is compared" in found.problems[0]
+
+
+def test_the_audit_knows_the_expectations_that_receivers_are_tried_by() -> None:
+    tried = {each.name: (each.source, each.severity, each.policy) for each in battery.BATTERY}
+    assert tried == check_battery.BATTERY
