@@ -55,6 +55,7 @@ class Baseline:
     notes: list[str] = field(default_factory=list)
     # What has lines that nobody sees.
     unseen: list[str] = field(default_factory=list)
+    traces: bool = False
 
 
 class Baselines:
@@ -64,6 +65,7 @@ class Baselines:
         self._commands, self._worker, self._slot = commands, worker, slot
         self._modules: dict[str, str] = {}
         self._unseen: list[str] = []
+        self._traces = False
 
     async def first(self) -> Baseline:
         """See that the target can be judged. Raises BadInput where it cannot."""
@@ -80,7 +82,9 @@ class Baselines:
         await self._must(steps, ENQUEUE, CANARY, PLAIN)
         await self._must_have_worked(steps, await steps.work((JOB, CANARY), WORK_SECONDS), CANARY)
         gone = by_bytes and not stored.holds(self._slot.directory, JOB)
-        return Baseline(worked.seconds, by_bytes, gone, notes=sorted(set(steps.notes)), unseen=self._unseen)
+        return Baseline(
+            worked.seconds, by_bytes, gone, notes=sorted(set(steps.notes)), unseen=self._unseen, traces=self._traces
+        )
 
     def _take_listing(self, listing: Path) -> None:
         """What was imported, and whether lines went out of sight."""
@@ -96,6 +100,7 @@ class Baselines:
         if started:
             others = ", ".join(sorted(set(started)))
             self._unseen.append(f"it starts other programs ({others}), and none of their lines is struck: try --mode syscalls")
+        self._traces = traces
         if traces:
             self._unseen.append("it sets a trace function of its own, and no line is struck after that: try --mode syscalls")
 

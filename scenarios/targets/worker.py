@@ -150,9 +150,12 @@ class Check:
         commands.forker = await stack.enter_async_context(forker)
 
     async def _listed(self, commands: Commands, runs: Baselines, baseline: Baseline) -> None:
-        """The lines that two runs came to. Raises BadInput where there are none of `work`."""
+        """The lines that two runs came to. Raises BadInput where there are none of `work`, or not all."""
         commands.scripts = {**runs.own_modules(), **commands.scripts}
         self.notes += baseline.unseen
+        if baseline.traces and self._asked.mode == derive.LINES:
+            # Nobody knows which lines come after that: a PASS would not be about them.
+            raise BadInput("work sets a trace function of its own, which ends the watch over its lines: use --mode syscalls")
         first = await runs.listed(commands.scripts)
         if isinstance(first, str) and commands.forker is not None:
             self.notes.append(f"in a fork it does something else ({first}), so each command is executed anew")

@@ -130,6 +130,14 @@ async def test_lines_of_modules_beside_the_script_count_and_what_leaves_our_sigh
 
 
 @pytest.mark.campaign
+async def test_a_work_that_ends_the_watch_over_its_lines_is_refused(tmp_path: Path) -> None:
+    blind = "import sys, helper\nsys.settrace(None)\nhelper.deliver()\n"
+    check = Check(Asked(made(tmp_path, blind), python=sys.executable), Unwritten(), tmp_path / "scratch", Unwritten())
+    with pytest.raises(BadInput, match="work sets a trace function of its own"):
+        await check.run()
+
+
+@pytest.mark.campaign
 async def test_a_work_whose_lines_nobody_sees_is_refused_whatever_enqueue_shows(tmp_path: Path) -> None:
     hidden = "import sys, os\nsys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))\nimport helper\nhelper.deliver()\n"
     asked = Asked(made(tmp_path, hidden, "-I"), python=sys.executable)
