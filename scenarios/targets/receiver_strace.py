@@ -108,11 +108,12 @@ def _what(name: str, rest: str, directory: Path, port: int) -> str | None:
     else:
         match = _DESCRIPTOR.match(rest)
         path = None if match is None else match["what"].removesuffix(" (deleted)")
-    if path is None or path.startswith(_NO_FILES):
+    inside = path is not None and Path(path).is_relative_to(directory)  # wherever that lies: files in memory are files
+    if path is None or (path.startswith(_NO_FILES) and not inside):
         return None
     if not path.startswith("/"):
         return CLIENT if re.match(rf"TCP.*?:{port}(?:-|\])", path) else ELSEWHERE
-    return str(Path(path).relative_to(directory)) if Path(path).is_relative_to(directory) else path
+    return str(Path(path).relative_to(directory)) if inside else path
 
 
 class Tracing:

@@ -132,6 +132,12 @@ def test_places_are_calls_that_change_something_counted_in_each_thread() -> None
     ]
 
 
+def test_files_of_a_receiver_in_memory_are_files_and_devices_are_none() -> None:
+    log = '7 write(5</dev/shm/case/app.db>, "x"..., 1) = 1\n7 write(1</dev/null>, "x"..., 1) = 1'
+    found = handling(log, Path("/dev/shm/case"), 8000, threads=(7,))
+    assert [(str(each), each.what) for each in found.places] == [("write#1", "app.db")]
+
+
 def test_every_expectation_says_whose_it_is_and_how_grave() -> None:
     names = [each.name for each in BATTERY]
 
