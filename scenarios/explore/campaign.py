@@ -7,14 +7,14 @@ it stopped, and the same campaign gives the same results.
 """
 
 import asyncio
-import contextlib
 import shutil
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from outbox.errors import BadInput
+from scenarios.engine.groups import one_error
 from scenarios.engine.stage import StepFailed
 from scenarios.explore import randoms, results, seeds
 from scenarios.explore.derive import Derived, derive
@@ -161,7 +161,7 @@ class Campaign:
     async def _level(self, cases: Iterable[Case], room: Room, written: results.Results) -> None:
         """Play all cases of one level that are not done yet."""
         known = results.read(self._directory, self._number, self._known)
-        async with _one_error(), asyncio.TaskGroup() as group:
+        async with one_error(), asyncio.TaskGroup() as group:
             for case in cases:
                 if self._number == self.plan.budget:
                     break
@@ -211,12 +211,3 @@ def _spent(subject: Subject, budget: int) -> str:
 def folder(number: int) -> str:
     """The name of a case's folder: its number, from 0, with as many digits as sort well."""
     return f"{number:06d}"
-
-
-@contextlib.asynccontextmanager
-async def _one_error() -> AsyncIterator[None]:
-    """Of the errors of a group one is enough to end the campaign, and is easier to read."""
-    try:
-        yield
-    except* Exception as errors:
-        raise errors.exceptions[0] from None

@@ -6,12 +6,13 @@ many workers may be watched at the same time, at the cost of their folders and r
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from outbox.errors import BadInput
+from scenarios.engine.groups import one_error
 from scenarios.engine.study import ROOT
 from scenarios.engine.supervisor import Supervisor
 from scenarios.targets import derive
@@ -218,7 +219,7 @@ class Check:
         """Play all of them; their numbers."""
         first = len(self._done)
         self._told.level(f"{self._asked.target.name}, {name}", len(cases))
-        async with _one_error(), asyncio.TaskGroup() as group:
+        async with one_error(), asyncio.TaskGroup() as group:
             for number, case in enumerate(cases, first):
                 self._cases_played[number] = case
                 await self._lanes.acquire()
@@ -284,15 +285,6 @@ class Check:
             found, cases = len(cases), cases[: max(self._asked.budget - len(self._done), 0)]
             self._written.not_played += found - len(cases)
         await self._all(cases, bench, "depth 2")
-
-
-@contextlib.asynccontextmanager
-async def _one_error() -> AsyncIterator[None]:
-    """Of the errors of a group one is enough to end the check, and is easier to read."""
-    try:
-        yield
-    except* Exception as errors:
-        raise errors.exceptions[0] from None
 
 
 def _playable(case: Case, worker: Worker) -> Case:
