@@ -1,0 +1,92 @@
+"""Which queues there are, what each needs, and one round of one of them: enqueue in one process, work in another, count.
+
+A round has a store of its own. It is only a result if the receiver counted every job once and the store holds none as not
+done; anything else is an error, not a slow round.
+"""
+
+import importlib
+import importlib.util
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import cast
+
+from benchmarks.peers.jobs import Queue, Told
+from benchmarks.receiver import ROOT, counted
+
+SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
+TIMEOUT_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A queue: what it is called, its `package` as it is imported and installed, the module here (or an object in it), and
+    the numbers of jobs at once that are tried; the best of them counts."""
+
+    name: str
+    kind: str
+    package: str
+    install: str
+    module: str
+    at_once: tuple[int, ...]
+    way: str
+
+    @property
+    def missing(self) -> str | None:
+        """Why it cannot be measured here, and what to do; None if it can."""
+        if importlib.util.find_spec(self.package) is None:
+            return f"{self.package} is not installed: pip install '{self.install}'"
+        return None
+
+    def load(self) -> Queue:
+        """Import it."""
+        module, _, name = self.module.partition(":")
+        loaded = importlib.import_module(f"benchmarks.peers.{module}")
+        return cast("Queue", getattr(loaded, name) if name else loaded)
+
+
+_OURS = "one scan, aiohttp"
+_WORKER = "its worker, aiohttp"
+_BATCHES = "its worker in batches, aiohttp"
+_LOOPS = "loops in threads, http.client"
+KNOWN = {
+    each.name: each
+    for each in (
+        Known("outbox", SQLITE, "outbox", "halt23", "ours", (64,), _OURS),
+        Known("huey", SQLITE, "huey", "huey==3.5.4", "huey", (1, 4, 16), "its consumer's threads, http.client"),
+        Known("litequeue", SQLITE, "litequeue", "litequeue==0.9", "litequeue:DEFAULT", (1, 4), _LOOPS),
+        Known("litequeue, FULL", SQLITE, "litequeue", "litequeue==0.9", "litequeue:FULL", (1, 4), _LOOPS),
+        Known("persist-queue", SQLITE, "persistqueue", "persist-queue==1.1.0", "persist_queue", (1, 4, 16), _LOOPS),
+        Known("dbos", SQLITE, "dbos", "dbos==3.4.0", "dbos", (4, 32), "a queue of workflows, http.client"),
+        Known("outbox on PostgreSQL", POSTGRESQL, "psycopg", "halt23[postgres]", "ours", (64,), _OURS),
+        Known("procrastinate", POSTGRESQL, "procrastinate", "procrastinate==3.10.0", "procrastinate", (1, 8, 64), _WORKER),
+        Known("pgqueuer", POSTGRESQL, "pgqueuer", "pgqueuer==1.6.0", "pgqueuer", (10, 64, 256), _BATCHES),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one round took: jobs a second enqueued and done, and the durability of the store while they were."""
+
+    enqueued_per_second: float
+    done_per_second: float
+    durability: str
+
+
+def _told(known: Known, command: str, store: str, url: str, *numbers: int) -> Told:
+    given = [sys.executable, "-m", "benchmarks.peers", known.name, command, store, url, *map(str, numbers)]
+    done = subprocess.run(given, cwd=ROOT, stdout=subprocess.PIPE, check=True, timeout=TIMEOUT_SECONDS)
+    return Told(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def one_round(known: Known, store: str, url: str, number: int, at_once: int) -> Round:
+    """Enqueue and do so many jobs in a fresh `store`."""
+    enqueued = _told(known, "enqueue", store, url, number, at_once)
+    assert enqueued.left == number, (known.name, enqueued)
+    counted(url)
+    worked = _told(known, "work", store, url, number, at_once)
+    came = counted(url)
+    assert (came.posts, came.keys, worked.left) == (number, number, 0), (known.name, came, worked)
+    return Round(number / enqueued.seconds, number / worked.seconds, worked.durability)
