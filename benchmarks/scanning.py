@@ -1,6 +1,6 @@
 """A process that delivers all that is due in a store, and tells the most memory that it has had.
 
-    python -m benchmarks.scanning STORE
+python -m benchmarks.scanning STORE
 """
 
 import asyncio

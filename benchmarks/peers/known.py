@@ -14,6 +14,7 @@ from typing import cast
 
 from benchmarks.peers.jobs import Queue, Told
 from benchmarks.receiver import ROOT, counted
+from scenarios.engine.postgres import MISSING, programs
 
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 TIMEOUT_SECONDS = 300.0
@@ -21,22 +22,25 @@ TIMEOUT_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A queue: what it is called, its `package` as it is imported and installed, the module here (or an object in it), and
-    the numbers of jobs at once that are tried; the best of them counts."""
+    """A queue: what it is called, its `package` as it is imported and as it is installed, the module here (or an object in
+    it), the numbers of jobs at once that are tried, of which the best counts, and how many jobs are a round: some seconds."""
 
     name: str
     kind: str
     package: str
     install: str
     module: str
-    at_once: tuple[int, ...]
     way: str
+    at_once: tuple[int, ...]
+    jobs: int
 
     @property
     def missing(self) -> str | None:
         """Why it cannot be measured here, and what to do; None if it can."""
         if importlib.util.find_spec(self.package) is None:
             return f"{self.package} is not installed: pip install '{self.install}'"
+        if self.kind == POSTGRESQL and programs() is None:
+            return MISSING
         return None
 
     def load(self) -> Queue:
@@ -46,24 +50,31 @@ class Known:
         return cast("Queue", getattr(loaded, name) if name else loaded)
 
 
-_OURS = "one scan, aiohttp"
-_WORKER = "its worker, aiohttp"
-_BATCHES = "its worker in batches, aiohttp"
-_LOOPS = "loops in threads, http.client"
-KNOWN = {
-    each.name: each
-    for each in (
-        Known("outbox", SQLITE, "outbox", "halt23", "ours", (64,), _OURS),
-        Known("huey", SQLITE, "huey", "huey==3.5.4", "huey", (1, 4, 16), "its consumer's threads, http.client"),
-        Known("litequeue", SQLITE, "litequeue", "litequeue==0.9", "litequeue:DEFAULT", (1, 4), _LOOPS),
-        Known("litequeue, FULL", SQLITE, "litequeue", "litequeue==0.9", "litequeue:FULL", (1, 4), _LOOPS),
-        Known("persist-queue", SQLITE, "persistqueue", "persist-queue==1.1.0", "persist_queue", (1, 4, 16), _LOOPS),
-        Known("dbos", SQLITE, "dbos", "dbos==3.4.0", "dbos", (4, 32), "a queue of workflows, http.client"),
-        Known("outbox on PostgreSQL", POSTGRESQL, "psycopg", "halt23[postgres]", "ours", (64,), _OURS),
-        Known("procrastinate", POSTGRESQL, "procrastinate", "procrastinate==3.10.0", "procrastinate", (1, 8, 64), _WORKER),
-        Known("pgqueuer", POSTGRESQL, "pgqueuer", "pgqueuer==1.6.0", "pgqueuer", (10, 64, 256), _BATCHES),
-    )
-}
+_PROCRASTINATE = "procrastinate==3.10.0"
+_LOOP = "a loop in each thread, http.client"
+OURS, OURS_ON_POSTGRESQL = "outbox", "outbox on PostgreSQL"
+_ALL = (
+    # name, kind, package, install, module, way, at_once, jobs
+    (OURS, SQLITE, "outbox", "halt23", "ours", "one scan, aiohttp", (64,), 4000),
+    ("huey", SQLITE, "huey", "huey==3.5.4", "huey", "its consumer's threads, http.client", (1, 4, 16), 3000),
+    ("litequeue", SQLITE, "litequeue", "litequeue==0.9", "litequeue:DEFAULT", _LOOP, (1, 4), 4000),
+    ("litequeue, FULL", SQLITE, "litequeue", "litequeue==0.9", "litequeue:FULL", _LOOP, (1, 4), 1000),
+    ("persist-queue", SQLITE, "persistqueue", "persist-queue==1.1.0", "persist_queue", _LOOP, (1, 4, 16), 1000),
+    ("dbos", SQLITE, "dbos", "dbos==3.4.0", "dbos", "a queue of workflows, http.client", (1, 8, 32), 100),
+    (OURS_ON_POSTGRESQL, POSTGRESQL, "psycopg", "halt23[postgres]", "ours", "one scan, aiohttp", (64,), 2000),
+    (
+        "procrastinate",
+        POSTGRESQL,
+        "procrastinate",
+        "procrastinate==3.10.0",
+        "procrastinate",
+        "its worker, aiohttp",
+        (4, 16, 64),
+        500,
+    ),
+    ("pgqueuer", POSTGRESQL, "pgqueuer", "pgqueuer==1.6.0", "pgqueuer", "its worker's batches, aiohttp", (10, 100, 1000), 2000),
+)
+KNOWN = {each[0]: Known(*each) for each in _ALL}
 
 
 @dataclass(frozen=True, slots=True)
