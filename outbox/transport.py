@@ -208,12 +208,12 @@ def _is_text(result: str) -> bool:
 
 
 async def _bounded(response: aiohttp.ClientResponse, max_bytes: int) -> bytes | None:
-    content = bytearray()
-    async for chunk in response.content.iter_any():
-        content += chunk
+    content = b""
+    while not response.content.at_eof():
+        content += await response.content.readany()
         if len(content) > max_bytes:
             return None
-    return bytes(content)
+    return content
 
 
 def _is_replayed(headers: Mapping[str, str]) -> bool:

@@ -48,8 +48,7 @@ _RECORDED = (
 _as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """A row as it was read: what a change of it is guarded by."""
 
     id: str
