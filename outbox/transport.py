@@ -11,14 +11,15 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from types import SimpleNamespace
 from urllib.parse import quote
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
+from aiohttp.tracing import Trace
 from yarl import URL
 
 from outbox.errors import BadInput
@@ -73,22 +74,17 @@ def loopback_url(url: str) -> str:
 def new_session(
     limits: Limits, pooled_connections: int | None = None, resolver: AbstractResolver | None = None
 ) -> aiohttp.ClientSession:
-    """A session in which nothing is done behind the caller's back.
+    """A session for the functions of this module, in which nothing is done behind the caller's back.
 
     Each request opens a connection of its own, unless `pooled_connections` says how many may be kept open and used again.
     `resolver` finds the addresses of names, in place of the machine's.
     """
-    trace = aiohttp.TraceConfig()
-    trace.on_connection_create_start.append(_connecting)
-    trace.on_connection_create_end.append(_connected)
-    trace.on_connection_reuseconn.append(_reused)
     connector = (
-        aiohttp.TCPConnector(force_close=True, resolver=resolver)
+        _Connector(force_close=True, resolver=resolver)
         if pooled_connections is None
-        else aiohttp.TCPConnector(limit=pooled_connections, keepalive_timeout=POOLED_IDLE_SECONDS, resolver=resolver)
+        else _Connector(limit=pooled_connections, keepalive_timeout=POOLED_IDLE_SECONDS, resolver=resolver)
     )
     return aiohttp.ClientSession(
-        trace_configs=[trace],
         connector=connector,
         timeout=aiohttp.ClientTimeout(total=limits.timeout_seconds, sock_connect=limits.connect_timeout_seconds),
         auto_decompress=False,
@@ -98,20 +94,35 @@ def new_session(
     )
 
 
-async def _connecting(_session: aiohttp.ClientSession, context: SimpleNamespace, _parameters: object) -> None:
-    # The client repeats a GET whose connection broke. One call here is one request, so the second connection is refused.
-    if context.trace_request_ctx.connecting:
-        raise aiohttp.ServerDisconnectedError
-    context.trace_request_ctx.connecting = True
+@dataclass(slots=True)
+class _Wire:
+    """What one request has seen of its connection. (The session's own tracing would tell it at the price of a sixth of all.)"""
+
+    connecting: bool = False
+    connected: bool = False
 
 
-async def _connected(_session: aiohttp.ClientSession, context: SimpleNamespace, _parameters: object) -> None:
-    context.trace_request_ctx.connected = True
+_wire: ContextVar[_Wire] = ContextVar("halt23_wire")
 
 
-async def _reused(_session: aiohttp.ClientSession, context: SimpleNamespace, _parameters: object) -> None:
-    # A pooled connection that breaks is an answer too: no other connection is opened for the same request.
-    context.trace_request_ctx.connecting = context.trace_request_ctx.connected = True
+class _Connector(aiohttp.TCPConnector):
+    """Gives a request one connection, from the pool or new, and tells its `_Wire` when there is one."""
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the signature is that of the class above
+    ) -> aiohttp.connector.Connection:
+        wire = _wire.get()
+        # The client repeats a GET whose connection broke. One call here is one request, so the second connection is refused;
+        # a pooled connection that breaks is an answer too.
+        if wire.connecting:
+            raise aiohttp.ServerDisconnectedError
+        wire.connecting = True
+        connection = await super().connect(req, traces, timeout)
+        wire.connected = True
+        return connection
 
 
 async def post(
@@ -150,11 +161,12 @@ async def exchange(
     Never raises for what the network or the receiver does. `now` is as in `post`.
     """
     status: int | None = None
-    wire = _one_request()
+    wire = _Wire()
+    _wire.set(wire)
     # The route goes out as it was given: what looks like a needless escape may be a name's.
     target = URL(url, encoded=True)
     try:
-        async with session.post(target, data=body, headers=headers, allow_redirects=False, trace_request_ctx=wire) as response:
+        async with session.post(target, data=body, headers=headers, allow_redirects=False) as response:
             status = response.status
             if not 200 <= status < 300:
                 return await _failure(response, limits, now)
@@ -176,7 +188,8 @@ async def inquire(session: aiohttp.ClientSession, base: str, key: str, limits: L
     """
     try:
         target = URL(f"{base}/operations/{quote(key, safe='')}", encoded=True)
-        async with session.get(target, allow_redirects=False, trace_request_ctx=_one_request()) as response:
+        _wire.set(_Wire())
+        async with session.get(target, allow_redirects=False) as response:
             content = await _bounded(response, limits.max_response_bytes) if response.status == 200 else None
             detail = f"the status query answered {response.status}"
     except (aiohttp.ClientError, OSError) as error:
@@ -194,17 +207,13 @@ def _is_text(result: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in result)
 
 
-def _one_request() -> SimpleNamespace:
-    return SimpleNamespace(connecting=False, connected=False)
-
-
 async def _bounded(response: aiohttp.ClientResponse, max_bytes: int) -> bytes | None:
-    content = bytearray()
-    async for chunk in response.content.iter_any():
-        content += chunk
+    content = b""
+    while not response.content.at_eof():
+        content += await response.content.readany()
         if len(content) > max_bytes:
             return None
-    return bytes(content)
+    return content
 
 
 def _is_replayed(headers: Mapping[str, str]) -> bool:

@@ -7,7 +7,7 @@ scan needs of this; the study has another implementation, with the flaws that th
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from sqlalchemy import Connection
 
@@ -52,8 +52,7 @@ class DeliveryOptions:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(NamedTuple):
     """A claim, and the result of its send."""
 
     claim: Claim

@@ -13,6 +13,7 @@ of it is unfinished.
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlalchemy import Connection, Row, TextClause, bindparam, func, literal_column, select, text
 from sqlalchemy.sql.selectable import Select
@@ -28,8 +29,7 @@ BY_TEMPLATE = ""
 CLAIM_LEASE_SECONDS = NOTIFY_TIMEOUT_SECONDS + 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """One attempt that is ours to make. `seen` is the row as this claim left it; `payload` the bytes' text, as enqueued."""
 
     seen: Seen
@@ -41,6 +41,7 @@ class Claim:
     claimed_at: float
     expires_at: float | None = None
     destination: str = BY_TEMPLATE
+    lane: str | None = None
 
     @property
     def id(self) -> str:
@@ -79,13 +80,14 @@ def claim(
     rows: list[Row[tuple[object, ...]]] = []
     for status in (DELIVERING, PENDING):  # what a dead claimant left comes first
         if len(rows) < limit:
-            rows += connection.execute(
-                _due(status, connection.dialect.name),
-                {"due_until": due_until, "room": limit - len(rows), "not_to": list(not_to)},
-            ).all()
+            due = _due(status, connection.dialect.name, bool(not_to))
+            given = {"due_until": due_until, "room": limit - len(rows), **({"not_to": list(not_to)} if not_to else {})}
+            rows += connection.execute(due, given).all()
     changes = [_change(row, at, lease_seconds) for row in rows]
     write(connection, changes, at)
     claims = tuple(_claim(row, change, at) for row, change in zip(rows, changes, strict=True) if change.status == DELIVERING)
+    if len(claims) == len(rows):
+        return Claimed(len(rows), claims, 0, 0)
     ended = [change.status for change in changes]
     return Claimed(len(rows), claims, ended.count(EXPIRED), ended.count(DEAD_LETTER))
 
@@ -94,10 +96,10 @@ _COLUMNS = dispatch_outbox.c
 
 
 @functools.cache
-def _due(status: str, dialect: str) -> Select[tuple[object, ...]]:
+def _due(status: str, dialect: str, some_left_out: bool) -> Select[tuple[object, ...]]:
     """Due rows of one status, in the order of the index. The index is used only where its own condition stands word for
     word."""
-    return (
+    due = (
         select(
             _COLUMNS.id,
             _COLUMNS.status,
@@ -110,18 +112,21 @@ def _due(status: str, dialect: str) -> Select[tuple[object, ...]]:
             _COLUMNS.ack_required,
             _COLUMNS.expires_at,
             _COLUMNS.destination,
+            _COLUMNS.lane,
         )
         .where(
             text(f"dispatch_outbox.{IS_ACTIVE}"),
             _COLUMNS.status == literal_column(f"'{status}'"),
             _COLUMNS.next_attempt_at <= bindparam("due_until"),
             _is_first_of_its_lane(dialect),
-            func.coalesce(_COLUMNS.destination, BY_TEMPLATE).not_in(bindparam("not_to", expanding=True)),
         )
         .order_by(_COLUMNS.next_attempt_at)
         .limit(bindparam("room"))
         .with_for_update(skip_locked=True)
     )
+    if some_left_out:
+        return due.where(func.coalesce(_COLUMNS.destination, BY_TEMPLATE).not_in(bindparam("not_to", expanding=True)))
+    return due
 
 
 def _is_first_of_its_lane(dialect: str) -> TextClause:
@@ -165,4 +170,5 @@ def _claim(row: Row[tuple[object, ...]], change: Change, at: float) -> Claim:
         at,
         row.expires_at,
         row.destination or BY_TEMPLATE,
+        row.lane,
     )

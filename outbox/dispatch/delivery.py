@@ -19,6 +19,7 @@ from outbox import faults
 from outbox.dispatch.books import Books, DeliveryOptions, Finished, GuardedBooks, Scan, Turn
 from outbox.dispatch.claim import Claim
 from outbox.dispatch.clock import Clock, clock_from
+from outbox.dispatch.others import Others
 from outbox.dispatch.router import Router
 from outbox.dispatch.settings import resolve_notify_template
 from outbox.dispatch.settle import failed
@@ -30,6 +31,8 @@ log = logging.getLogger("outbox.dispatch")
 COUNTERS = ("attempted", "delivered", "dead_letter", "expired", "retried")
 # So many rows are settled in one transaction at most: what a statement can name, and what is lost to a rollback.
 MAX_SETTLED_ROWS = 1000
+# So long a result waits for others at most before it is recorded.
+MAX_GATHER_SECONDS = 0.05
 
 CLAIM_BEFORE = faults.declare("dispatch.claim.before", "due rows are not claimed yet")
 CLAIM_COMMITTED = faults.declare("dispatch.claim.committed", "claims are committed, nothing is sent")
@@ -126,6 +129,10 @@ class _Running:
         self._finished: list[Finished] = []
         self._sending: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
+        self._half = asyncio.Event()
+        self._turn_seconds = 0.0
+        self._others = Others()
+        self._due_until = scan.began_at
         self._failure: Exception | None = None
 
     async def run(self) -> None:
@@ -135,6 +142,7 @@ class _Running:
                 # After a refusal too: the database is asked again when there is more to write, not over and over.
                 if self._sending and (self._failure or not self._finished):
                     await self._wait()
+                await self._gather()
                 self._news.clear()
         finally:
             # Reached with sends under way only when the scan itself is cancelled: their commands are killed, not abandoned.
@@ -150,9 +158,23 @@ class _Running:
             async with asyncio.timeout(self._scan.tick_seconds):
                 await self._news.wait()
 
+    async def _gather(self) -> None:
+        """Wait for more results, until as many have ended as are still under way, or for as long as the last turn took.
+
+        A turn is shared by all that have ended before it. Without this one of few and one of many would take turns, and the
+        network would rest during the large ones.
+        """
+        if not self._finished or len(self._finished) >= len(self._sending):
+            return
+        self._half.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(self._turn_seconds, MAX_GATHER_SECONDS)):
+                await self._half.wait()
+
     async def _turn(self) -> bool:
         """Write what has come in and claim what there is room for; False when there is nothing left to do."""
         finished, self._finished = self._finished[:MAX_SETTLED_ROWS], self._finished[MAX_SETTLED_ROWS:]
+        self._others.ending(finished)
         room = self._room()
         if not finished and room is None:
             return bool(self._sending)
@@ -165,20 +187,25 @@ class _Running:
             self._start(each)
         if room is not None and turn.claimed.selected == room.rows:
             self._news.set()  # there may be more, for those who still have room
+        self._others.learn(turn.claimed, room, self._due_until)
         return bool(self._sending or self._finished or turn.claimed.selected)
 
     def _room(self) -> Room | None:
         if self._failure is not None or self.stopping():
             return None
         room = self._slots.room()
-        return room if room.rows else None
+        if room.full and self._scan.tick_seconds is not None:
+            self._due_until = self._scan.due_until(self._scan.clock())
+        return None if room.rows == 0 or self._others.none_due(room, self._due_until) else room
 
     async def _at_the_books(self, finished: Sequence[Finished], room: Room | None) -> Turn:
         if finished:
             faults.reach(OUTCOME_BEFORE)
         if room is not None:
             faults.reach(CLAIM_BEFORE)
+        began = asyncio.get_running_loop().time()
         turn = await self.books.turn(self._db, finished, self._scan, room)
+        self._turn_seconds = asyncio.get_running_loop().time() - began
         if finished:
             faults.reach(OUTCOME_COMMITTED)
         if turn.claimed.claims:
@@ -207,6 +234,8 @@ class _Running:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._sending.discard(task)
         self._news.set()
+        if len(self._finished) >= len(self._sending):
+            self._half.set()
 
     async def _send(self, claim: Claim) -> None:
         faults.reach(SEND_BEFORE)

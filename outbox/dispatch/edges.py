@@ -5,6 +5,7 @@ operators alike. An edge that is not listed does not exist: `delivered` and `ack
 only the operator's forced retry. States and reason codes are those of ADR-0059, sections D1, D4 and D5.
 """
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -66,6 +67,7 @@ EDGES = frozenset(
 )
 
 
+@functools.lru_cache(maxsize=4 * len(EDGES))
 def edge(previous: str | None, status: str, reason: str, source: str = SYSTEM) -> Edge:
     """The edge of these four. Raises BadValue for a word that does not exist and IllegalEdge for a move that does not."""
     for word in (previous, status):

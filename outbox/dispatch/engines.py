@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, event
 from sqlalchemy.engine import URL
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
+from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry, PoolResetState
 
 from outbox.dispatch import sqlite
 from outbox.dispatch.address import check_file
@@ -34,7 +34,14 @@ def sqlite_engine(url: URL, chosen: Sqlite, *, create: bool, busy_timeout_second
         poolclass=AsyncAdaptedQueuePool,
         connect_args={"isolation_level": None, "timeout": busy_timeout_seconds},
         execution_options={OURS: True},
+        pool_reset_on_return=None,  # `returned` does it
     )
+
+    @event.listens_for(engine.sync_engine, "reset")
+    def returned(connection: Any, _record: ConnectionPoolEntry, state: PoolResetState) -> None:
+        # Asked first, for it costs nothing: a rollback is a way to the connection's thread and back.
+        if not state.terminate_only and connection.driver_connection.in_transaction:
+            connection.rollback()
 
     @event.listens_for(engine.sync_engine, "connect")
     def connected(connection: Any, record: ConnectionPoolEntry) -> None:

@@ -4,6 +4,7 @@ Give a `StateDB`, and the transaction is the function's own. Give the connection
 written together with the caller's rows: both are there afterwards, or neither.
 """
 
+import functools
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,6 +13,7 @@ from sqlalchemy import Connection, func, insert, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql.dml import ReturningInsert
 from yarl import URL
 
 from outbox import faults
@@ -154,16 +156,22 @@ def _written(connection: Connection, row: dict[str, Any]) -> bool:
     """Insert the row; False if its key is taken meanwhile."""
     _not_expired(row)
     place = {"lane_position": None if row["lane"] is None else _next_in_lane(connection, row["lane"])}
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    statement = (
-        dialect.insert(dispatch_outbox)
+    try:
+        return connection.execute(_new_row(connection.dialect.name), {**row, **place}).first() is not None
+    except IntegrityError as error:
+        raise _why(connection, row, error) from error
+
+
+@functools.cache
+def _new_row(dialect: str) -> ReturningInsert[tuple[str]]:
+    """The statement that writes a row unless its key is taken, and returns its id if it did."""
+    of = sqlite if dialect == "sqlite" else postgresql
+    statement: ReturningInsert[tuple[str]] = (
+        of.insert(dispatch_outbox)
         .on_conflict_do_nothing(index_elements=["dedup_key"], index_where=text("dedup_key IS NOT NULL"))
         .returning(dispatch_outbox.c.id)
     )
-    try:
-        return connection.execute(statement, {**row, **place}).first() is not None
-    except IntegrityError as error:
-        raise _why(connection, row, error) from error
+    return statement
 
 
 def _why(connection: Connection, row: dict[str, Any], error: IntegrityError) -> BadValue:

@@ -7,6 +7,7 @@ followed, nothing is repeated, and what may have happened is told apart from wha
 Only this machine is sent to, unless the settings name other hosts (`allow_hosts`).
 """
 
+import functools
 import re
 from collections.abc import Collection
 
@@ -31,6 +32,11 @@ def is_url(route: str) -> bool:
 
 def check_url(route: str, allow_hosts: Collection[str]) -> None:
     """Raises BadValue for a URL that cannot be sent to, or whose host is neither this machine nor allowed."""
+    _check_url(route, frozenset(allow_hosts))
+
+
+@functools.lru_cache(maxsize=1024)  # a queue's routes are few
+def _check_url(route: str, allow_hosts: frozenset[str]) -> None:
     try:
         url = URL(route, encoded=True)
         host = url.host

@@ -7,6 +7,7 @@ together and guarded by the claim that it belongs to. Due times count from the m
 
 import random
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from outbox.dispatch.backoff import backoff_seconds, jittered
 from outbox.dispatch.claim import ACTOR, Claim
@@ -28,8 +29,7 @@ MAX_RETRY_AFTER_SECONDS = 86_400.0
 HAPPENED = "happened"
 
 
-@dataclass(frozen=True, slots=True)
-class SendResult:
+class SendResult(NamedTuple):
     """What became of one send.
 
     `outcome` is HAPPENED (the transport reported success), DID_NOT_HAPPEN or MAY_HAVE_HAPPENED; `error` says why, for a person,
@@ -65,8 +65,7 @@ class Jitter:
     chance: random.Random
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(NamedTuple):
     """The change that a result asks for, and the counters of the scan that it adds to once it is applied."""
 
     change: Change
@@ -87,8 +86,7 @@ def settle(claim: Claim, result: SendResult, jitter: Jitter | None = None) -> Se
     return Settled(change, move.counts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Move:
+class _Move(NamedTuple):
     status: str
     reason: str
     counts: tuple[str, ...]

@@ -4,16 +4,26 @@ A process with a mended SQLite may turn a database to WAL mode beneath one witho
 by asking for the mode (`refuse_wal`), and touches nothing if it is WAL.
 """
 
+import asyncio
+import contextlib
+import threading
 from collections import deque
+from collections.abc import Callable
+from contextvars import Context, copy_context
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import aiosqlite
 from aiosqlite.context import contextmanager
+from sqlalchemy import Connection
 from sqlalchemy.dialects.sqlite.aiosqlite import AsyncAdapt_aiosqlite_dbapi
+from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.util import greenlet_spawn
 
 from outbox.errors import BadInput
 from outbox.sqlite_choice import WAL, Sqlite
+
+T = TypeVar("T")
 
 _ROWS = 256  # that come with a statement
 
@@ -34,8 +44,52 @@ def adapted(sqlite: Sqlite) -> AsyncAdapt_aiosqlite_dbapi:
     return AsyncAdapt_aiosqlite_dbapi(_as_module(shown), module)
 
 
+async def in_one_transaction(connection: AsyncConnection, work: Callable[[Connection], T]) -> T:
+    """Run `work` in a transaction, all of it in the connection's own thread, and return what it returns.
+
+    The thread is asked once instead of once for each statement, and the loop goes on with other things meanwhile. Where the
+    caller is cancelled the transaction is still waited for: nobody else may have the connection before.
+    """
+    held = connection.sync_connection
+    own = (await connection.get_raw_connection()).driver_connection
+    assert held is not None
+    assert isinstance(own, _Connection)
+
+    def transaction() -> T:
+        with held.begin():
+            return work(held)
+
+    running = asyncio.ensure_future(own._execute(_to_its_end, transaction, copy_context()))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        while not running.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([running])
+        running.exception()  # the caller hears of the cancelling, not of this
+        raise
+
+
+def _to_its_end(work: Callable[[], T], context: Context) -> T:
+    """In the connection's thread: what SQLAlchemy awaits there is done at once, so `work` is never suspended."""
+    coroutine = greenlet_spawn(work)
+    try:
+        context.run(coroutine.send, None)
+    except StopIteration as ended:
+        done: T = ended.value
+        return done
+    coroutine.close()
+    raise AssertionError("a transaction awaited something else than its own connection")
+
+
 class _Connection(aiosqlite.Connection):
-    """Works in a thread of its own, which is asked once for each statement: being asked costs more than most statements."""
+    """Works in a thread of its own, which is asked once for each statement, or once for a whole transaction: being asked costs
+    more than most statements."""
+
+    async def _execute(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if threading.current_thread() is self._thread:
+            return fn(*args, **kwargs)
+        return await super()._execute(fn, *args, **kwargs)  # type: ignore[no-untyped-call]
 
     @contextmanager
     async def cursor(self) -> aiosqlite.Cursor:

@@ -24,7 +24,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from outbox.dispatch import checks, schema
+from outbox.dispatch import checks, schema, sqlite
 from outbox.dispatch.address import POSTGRESQL, SQLITE, address, shown
 from outbox.dispatch.engines import READING, postgresql_engine, sqlite_engine
 from outbox.dispatch.errors import translated
@@ -116,6 +116,10 @@ class StateDB:
         """Run `work` in one transaction and commit it. Raises what `work` raises, and the classes of
         `outbox.dispatch.errors`."""
         with translated(f"{self.name}: {doing}"):
+            if self.dialect == SQLITE:
+                self._refuse_inside()
+                async with self._turn, self._opened.connect() as connection:
+                    return await sqlite.in_one_transaction(connection, work)
             async with self._writing() as connection:
                 return await connection.run_sync(work)
 
@@ -124,6 +128,8 @@ class StateDB:
         with translated(f"{self.name}: {doing}"):
             async with self._opened.connect() as connection:
                 await connection.execution_options(**{READING: True})
+                if self.dialect == SQLITE:
+                    return await sqlite.in_one_transaction(connection, work)
                 async with connection.begin():
                     return await connection.run_sync(work)
 
@@ -146,10 +152,7 @@ class StateDB:
 
     @contextlib.asynccontextmanager
     async def _writing(self) -> AsyncIterator[AsyncConnection]:
-        block = _inside.get()
-        if block is not None and block.open and block.db is self:
-            # It would wait for itself, or be another transaction than it looks like. Tasks begun inside are inside.
-            raise BadInput("this is inside `async with db.begin()`; give the connection of that block, not the database")
+        self._refuse_inside()
         if self.dialect != SQLITE:
             async with self._opened.begin() as connection:
                 try:
@@ -165,6 +168,12 @@ class StateDB:
             return
         async with self._turn, self._opened.begin() as connection:
             yield connection
+
+    def _refuse_inside(self) -> None:
+        block = _inside.get()
+        if block is not None and block.open and block.db is self:
+            # It would wait for itself, or be another transaction than it looks like. Tasks begun inside are inside.
+            raise BadInput("this is inside `async with db.begin()`; give the connection of that block, not the database")
 
     @property
     def _opened(self) -> AsyncEngine:

@@ -139,6 +139,7 @@ def _claimed(row: Row[Any], scan: Scan) -> Claim:
         scan.began_at,
         row.expires_at,
         row.destination or BY_TEMPLATE,
+        row.lane,
     )
 
 

@@ -29,7 +29,7 @@ class RetryAfterIgnored(Plain):
 
     def settled(self, finished: Finished, scan: Scan) -> Settled:
         """As if nothing had been asked."""
-        return super().settled(replace(finished, result=replace(finished.result, not_before=None)), scan)
+        return super().settled(finished._replace(result=finished.result._replace(not_before=None)), scan)
 
 
 class LocalTime(Plain):
@@ -43,7 +43,7 @@ class LocalTime(Plain):
         if "next_attempt_at" in patch:
             stamp = datetime.fromtimestamp(patch["next_attempt_at"], UTC).replace(tzinfo=None).isoformat()
             patch["next_attempt_at"] = datetime.fromisoformat(stamp).timestamp()
-        return replace(settled, change=replace(settled.change, patch=patch))
+        return settled._replace(change=replace(settled.change, patch=patch))
 
 
 class UncountedAttempts(Plain):

@@ -122,4 +122,5 @@ def claim_of(row: Row[Any], change: Change, at: float) -> Claim:
         at,
         row.expires_at,
         row.destination or BY_TEMPLATE,
+        row.lane,
     )

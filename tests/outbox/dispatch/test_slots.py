@@ -2,15 +2,17 @@
 
 import asyncio
 import resource
+from collections.abc import Sequence
 
 import pytest
 from aiohttp import web
 
 from outbox.dispatch import BadValue, DeliveryOptions, StateDB, deliver_due_dispatches, enqueue_dispatch
+from outbox.dispatch.books import Finished, GuardedBooks, Scan, Turn
 from outbox.dispatch.claim import Claim
 from outbox.dispatch.delivery import deliver
 from outbox.dispatch.router import RouterOptions
-from outbox.dispatch.slots import Slots
+from outbox.dispatch.slots import Room, Slots
 from outbox.dispatch.transitions import Seen
 from tests.outbox.dispatch.peek import one, peek
 from tests.outbox.dispatch.waiting import Held, soon
@@ -72,6 +74,58 @@ async def test_a_destination_that_hangs_holds_its_own_slots_and_no_other_row(db:
         hanging.go.set()
         counts = await asyncio.wait_for(scan, BOUND_SECONDS)
         assert (counts["delivered"], hanging.most) == (30, 4)
+
+
+async def test_a_row_of_a_lane_goes_when_the_one_before_it_has_ended_at_a_destination_without_a_free_slot(db: StateDB) -> None:
+    async with Held() as first, Place() as full, Place() as good:
+        good.go.set()
+        for _ in range(20):
+            await enqueue_dispatch(db, kind="k", deliver_to=full.url, now=NOW - 9)
+        await enqueue_dispatch(db, kind="k", deliver_to=f"{first.url}/", lane="a", now=NOW - 1)
+        behind = await enqueue_dispatch(db, kind="k", deliver_to=good.url, lane="a", now=NOW)
+        scan = asyncio.create_task(deliver_due_dispatches(db, now=lambda: NOW, options=DeliveryOptions(concurrency=4)))
+        await soon(first.arrived)
+        await full.until(4)
+        first.go.set()
+        await good.until(1)
+        assert (good.keys, full.most) == ([behind], 4)
+        full.go.set()
+        assert (await asyncio.wait_for(scan, BOUND_SECONDS))["delivered"] == 22
+
+
+async def test_others_are_asked_for_once_while_a_destination_is_full_and_the_waiting_rows_are_not_walked_again(
+    db: StateDB,
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    class Noted(GuardedBooks):
+        async def turn(self, db: StateDB, finished: Sequence[Finished], scan: Scan, room: Room | None) -> Turn:
+            asked.extend([] if room is None else [room.full])
+            return await super().turn(db, finished, scan, room)
+
+    async with Place() as place:
+        place.go.set()
+        for _ in range(40):
+            await enqueue_dispatch(db, kind="k", deliver_to=place.url, now=NOW)
+        options = DeliveryOptions(concurrency=4)
+        delivery = await deliver(db, now=lambda: NOW, options=options, resolve_template=False, books=Noted())
+    assert delivery.counts["delivered"] == 40
+    assert len([each for each in asked if each]) == 1
+
+
+async def test_a_result_is_recorded_soon_though_the_other_sends_hang(db: StateDB) -> None:
+    async with Place() as hanging, Place() as good:
+        good.go.set()
+        for _ in range(3):
+            await enqueue_dispatch(db, kind="k", deliver_to=hanging.url, now=NOW)
+        done = await enqueue_dispatch(db, kind="k", deliver_to=good.url, now=NOW)
+        scan = asyncio.create_task(deliver_due_dispatches(db, now=lambda: NOW))
+        await hanging.until(3)
+        async with asyncio.timeout(BOUND_SECONDS):
+            while (await one(db, done))["status"] != "delivered":  # noqa: ASYNC110 - of a database there is no event
+                await asyncio.sleep(0)
+        hanging.go.set()
+        assert (await asyncio.wait_for(scan, BOUND_SECONDS))["delivered"] == 4
 
 
 async def test_a_scan_with_ticks_goes_on_with_what_becomes_due_while_it_lasts(db: StateDB) -> None:

@@ -8,17 +8,18 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
 from outbox import sqlite_choice
-from outbox.dispatch import DamagedStore, StateDB, StoreLocked, StoreLost, enqueue_dispatch, purge_dispatch
+from outbox.dispatch import DamagedStore, StateDB, StoreLocked, StoreLost, add_session, enqueue_dispatch, purge_dispatch
 from outbox.errors import BadInput, DamagedJournal, LockHeld, MachineRefused
 from scenarios.engine.postgres import PostgresServer
 from tests.outbox.dispatch.d13_hand import driver, hand
@@ -432,6 +433,54 @@ async def test_a_wait_for_the_lock_that_is_cancelled_leaves_no_lock_behind(tmp_p
         with driver(path) as other:
             other.execute("BEGIN IMMEDIATE")
             other.execute("ROLLBACK")
+
+
+async def test_a_transaction_that_is_cancelled_is_whole_before_the_next_one_begins(tmp_path: Path) -> None:
+    begun, go = threading.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+    seen = asyncio.Event()
+
+    def slow(connection: Connection) -> None:
+        connection.exec_driver_sql("INSERT INTO sessions (id, created_at) VALUES ('a', 1.0)")
+        begun.set()
+        loop.call_soon_threadsafe(seen.set)
+        assert go.wait(BOUND_SECONDS)
+        connection.exec_driver_sql("INSERT INTO sessions (id, created_at) VALUES ('b', 1.0)")
+
+    async with StateDB(str(tmp_path / "a.db")) as db:
+        working = asyncio.create_task(db.write(slow, "work"))
+        await asyncio.wait_for(seen.wait(), BOUND_SECONDS)
+        for _time in range(2):  # impatience changes nothing
+            working.cancel()
+            await asyncio.sleep(0)
+        following = asyncio.create_task(add_session(db, "c"))
+        go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await working
+        await following
+        assert [row["id"] for row in await peek(db, "SELECT id FROM sessions ORDER BY id")] == ["a", "b", "c"]
+
+
+async def test_the_loop_goes_on_while_a_transaction_works(tmp_path: Path) -> None:
+    go = threading.Event()
+    async with StateDB(str(tmp_path / "a.db")) as db:
+        working = asyncio.create_task(db.write(lambda _connection: go.wait(BOUND_SECONDS), "work"))
+        for _turn in range(20):
+            await asyncio.sleep(0)
+        assert not working.done()
+        go.set()
+        assert await working
+
+
+async def test_work_that_raises_takes_its_rows_back_and_the_error_comes_through(db: StateDB) -> None:
+    def work(connection: Connection) -> None:
+        connection.exec_driver_sql("INSERT INTO sessions (id, created_at) VALUES ('a', 1.0)")
+        raise LookupError("no such thing")
+
+    with pytest.raises(LookupError, match="no such thing"):
+        await db.write(work, "work")
+    assert await peek(db, "SELECT id FROM sessions") == []
+    await add_session(db, "b")
 
 
 # Full.
