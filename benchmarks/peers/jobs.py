@@ -30,9 +30,10 @@ class Job:
     body: str
 
 
-def jobs(url: str, number: int) -> list[Job]:
-    """So many jobs. Their bodies are what the outbox would send: the same bytes for everybody."""
-    keys = [f"{each:032x}" for each in range(number)]
+def jobs(url: str, number: int, first: int = 0) -> list[Job]:
+    """So many jobs; the keys are numbered from `first`. The bodies are what the outbox would send: the same bytes for
+    everybody."""
+    keys = [f"{each:032x}" for each in range(first, first + number)]
     return [Job(key, url, DispatchSignal(dispatch_id=key, kind=KIND, deliver_to=url, body=ORDER).to_json()) for key in keys]
 
 

@@ -15,7 +15,7 @@ PART_FOR_TRYING = 4
 
 
 class Rounds:
-    """What was played so far. `new_database` gives the URL of an empty PostgreSQL database; `most` bounds the jobs of a round."""
+    """What was played so far. `new_database` gives the URL of an empty PostgreSQL database; a round has at most `most` jobs."""
 
     def __init__(self, url: str, new_database: Callable[[], str], most: int | None = None) -> None:
         self._url, self._new_database, self._most = url, new_database, most
@@ -26,25 +26,20 @@ class Rounds:
         """How many jobs a round of that queue has."""
         return known.jobs if self._most is None else min(known.jobs, self._most)
 
-    def at_once(self, known: Known) -> int:
-        """The best of its numbers of jobs at once, by one short round of each."""
-        if known.name not in self._at_once:
-            tried = {known.at_once[-1]: 0.0}
-            if len(known.at_once) > 1 and self._most is None:
-                number = max(1, self.jobs(known) // PART_FOR_TRYING)
-                tried = {each: self._play(known, number, each).done_per_second for each in known.at_once}
-            self._at_once[known.name] = max(tried, key=tried.__getitem__)
-        return self._at_once[known.name]
+    def tried(self, known: Known) -> str:
+        """Try each of its numbers of jobs at once, choose the best, and tell how the queue is used and how durable it is."""
+        number = max(1, self.jobs(known) // PART_FOR_TRYING)
+        rounds = {each: self._play(known, number, each) for each in known.at_once[-1 if self._most else 0 :]}
+        best = max(rounds, key=lambda each: rounds[each].done_per_second)
+        self._at_once[known.name] = best
+        of = f", the best of {', '.join(map(str, known.at_once))}" if len(rounds) > 1 else ""
+        return f"{rounds[best].durability}; {known.way}, {best} at once{of}; {self.jobs(known):,} jobs"
 
     def round(self, known: Known, number: int) -> Round:
-        """The round of that number; played when it is first asked for."""
+        """The round of that number of a queue that was tried; played when it is first asked for."""
         if (known.name, number) not in self._played:
-            self._played[known.name, number] = self._play(known, self.jobs(known), self.at_once(known))
+            self._played[known.name, number] = self._play(known, self.jobs(known), self._at_once[known.name])
         return self._played[known.name, number]
-
-    def durability(self, known: Known) -> str:
-        """What its live connection said in the last round."""
-        return next(each.durability for (name, _), each in reversed(self._played.items()) if name == known.name)
 
     def _play(self, known: Known, jobs: int, at_once: int) -> Round:
         if known.kind == POSTGRESQL:

@@ -1,0 +1,68 @@
+"""Other queues: jobs a second from the table to the effect, and into the table.
+
+Every job is one HTTP POST of the same bytes to one receiver, which counts; every queue has one worker process, and the
+durability that it comes with, read from its connection. A round is played in a store of its own, in processes of its own; it
+counts from the opened store until each job is marked as done. Connections to the receiver are kept open by everybody.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from benchmarks.measuring import Comparison, Contender, Goal, Part
+from benchmarks.peers.known import KNOWN, OURS, OURS_ON_POSTGRESQL, POSTGRESQL, SQLITE, Known, Round
+from benchmarks.peers.rounds import Rounds
+from benchmarks.receiver import receiver
+from scenarios.engine.postgres import PostgresServer
+
+AT_LEAST = 4.0
+QUICK_JOBS = 10
+WHAT = {SQLITE: OURS, POSTGRESQL: OURS_ON_POSTGRESQL}
+# What is told beside, at the outbox's own durability: no peer as it comes, so no goal is set by it.
+BESIDE = ("litequeue, FULL",)
+
+
+def parts(quick: bool) -> Iterator[Part]:
+    """SQLite, then PostgreSQL; each done, then enqueued, which are two readings of the same rounds."""
+    with contextlib.ExitStack() as stack:
+        url = stack.enter_context(receiver())
+        servers: list[PostgresServer] = []
+
+        def new_database() -> str:
+            if not servers:
+                servers.append(stack.enter_context(PostgresServer(fsync="on")))
+            return servers[0].new_database()
+
+        rounds = Rounds(url, new_database, QUICK_JOBS if quick else None)
+        for kind in (SQLITE, POSTGRESQL):
+            yield from _of_kind(kind, rounds)
+
+
+def _of_kind(kind: str, rounds: Rounds) -> Iterator[Part]:
+    queues = [each for each in KNOWN.values() if each.kind == kind]
+    notes = {each.name: "" if each.missing else rounds.tried(each) for each in queues}
+
+    def contenders(value: Callable[[Round], float]) -> tuple[Contender, ...]:
+        return tuple(_contender(each, notes[each.name], rounds, value) for each in queues)
+
+    ours = WHAT[kind]
+    yield Comparison(
+        f"Done, {kind}",
+        "jobs a second",
+        contenders(lambda played: played.done_per_second),
+        tuple(
+            Goal(f"{ours} to {each.name}, jobs done a second", ours, each.name, at_least=AT_LEAST)
+            for each in queues
+            if each.name not in (ours, *BESIDE)
+        ),
+        "One worker process, jobs enqueued before, until every one is marked as done.",
+    )
+    yield Comparison(
+        f"Enqueued, {kind}",
+        "jobs a second",
+        contenders(lambda played: played.enqueued_per_second),
+        note="One producer, one job after the other, each committed for itself: the same rounds.",
+    )
+
+
+def _contender(known: Known, note: str, rounds: Rounds, value: Callable[[Round], float]) -> Contender:
+    return Contender(known.name, lambda number: value(rounds.round(known, number)), note, known.missing)
