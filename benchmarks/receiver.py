@@ -2,8 +2,9 @@
 
     python -m benchmarks.receiver
 
-prints `READY host:port`, then answers every POST at once. It keeps how many posts came, how many different keys, how many
-bytes, and when (monotonic clock, in nanoseconds) the last key came that it did not know: `GET /` tells it and forgets all.
+prints `READY host:port`, then answers every POST to /operations at once. It keeps how many posts came, how many different
+keys, how many bytes, and when (monotonic clock, in nanoseconds) the last key came that it did not know: `GET /` tells it and
+forgets all.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from pathlib import Path
 from aiohttp import web
 
 ROOT = Path(__file__).resolve().parents[1]
+PATH = "/operations"
 
 
 @dataclass(slots=True)
@@ -57,7 +59,7 @@ class _Counting:
 async def serve() -> None:
     """Answer until this process is ended."""
     app, counting = web.Application(), _Counting()
-    app.router.add_post("/{tail:.*}", counting.post)
+    app.router.add_post(PATH, counting.post)
     app.router.add_get("/", counting.get)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
@@ -74,7 +76,7 @@ def receiver(*command: str) -> Iterator[str]:
     with subprocess.Popen(chosen, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            yield f"http://{process.stdout.readline().split()[1]}/operations"
+            yield f"http://{process.stdout.readline().split()[1]}{PATH}"
         finally:
             process.terminate()
 

@@ -34,10 +34,10 @@ def parts(quick: bool) -> Iterator[Part]:
 
         rounds = Rounds(url, new_database, QUICK_JOBS if quick else None)
         for kind in (SQLITE, POSTGRESQL):
-            yield from _of_kind(kind, rounds)
+            yield from _of_kind(kind, rounds, 0 if quick else 1)
 
 
-def _of_kind(kind: str, rounds: Rounds) -> Iterator[Part]:
+def _of_kind(kind: str, rounds: Rounds, warm_up: int) -> Iterator[Part]:
     queues = [each for each in KNOWN.values() if each.kind == kind]
     notes = {each.name: "" if each.missing else rounds.tried(each) for each in queues}
 
@@ -55,12 +55,14 @@ def _of_kind(kind: str, rounds: Rounds) -> Iterator[Part]:
             if each.name not in (ours, *BESIDE)
         ),
         "One worker process, jobs enqueued before, until every one is marked as done.",
+        warm_up=warm_up,
     )
     yield Comparison(
         f"Enqueued, {kind}",
         "jobs a second",
         contenders(lambda played: played.enqueued_per_second),
         note="One producer, one job after the other, each committed for itself: the same rounds.",
+        warm_up=warm_up,
     )
 
 

@@ -27,11 +27,16 @@ class Rounds:
         return known.jobs if self._most is None else min(known.jobs, self._most)
 
     def tried(self, known: Known) -> str:
-        """Try each of its numbers of jobs at once, choose the best, and tell how the queue is used and how durable it is."""
-        number = max(1, self.jobs(known) // PART_FOR_TRYING)
+        """Try each of its numbers of jobs at once, choose the best, and tell how the queue is used and how durable it is.
+
+        Where rounds are bounded, only the last number is tried, and that was round 0 already.
+        """
+        number = self.jobs(known) if self._most else self.jobs(known) // PART_FOR_TRYING
         rounds = {each: self._play(known, number, each) for each in known.at_once[-1 if self._most else 0 :]}
         best = max(rounds, key=lambda each: rounds[each].done_per_second)
         self._at_once[known.name] = best
+        if self._most:
+            self._played[known.name, 0] = rounds[best]
         of = f", the best of {', '.join(map(str, known.at_once))}" if len(rounds) > 1 else ""
         return f"{rounds[best].durability}; {known.way}, {best} at once{of}; {self.jobs(known):,} jobs"
 
