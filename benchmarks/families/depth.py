@@ -40,12 +40,15 @@ def parts(quick: bool) -> Iterator[Part]:
 
 def _growth(engine: str, sizes: tuple[int, ...], stores: Stores | None) -> Growth:
     return Growth(
-        engine,
+        f"beside finished rows, {engine}",
         "finished rows",
         "milliseconds",
         sizes,
         tuple(_series(name, stores) for name in MEASURED),
-        tuple(Slope(f"{engine}, {name}: at {sizes[-1]:,} finished rows to none", name, FLAT, AT_MOST) for name in MEASURED),
+        tuple(
+            Slope(f"depth: {name}, beside {sizes[-1]:,} finished rows over beside none, {engine}", name, FLAT, AT_MOST)
+            for name in MEASURED
+        ),
         "The receiver only answers; the stores stay open.",
         ROUNDS,
     )

@@ -1,4 +1,4 @@
-"""Dispatch outbox: deliveries a second against a bare client.
+"""Dispatch: deliveries a second against a bare client.
 
 The outbox posts each row with full durability: a durable claim before each send and a durable outcome after it, shared by many
 rows. The bare client is one `aiohttp` session that posts as many of the same bodies with the same concurrency, to the same
@@ -99,7 +99,7 @@ def _part(name: str, outbox: _Outbox) -> Comparison:
 
 
 def _goal(name: str) -> Goal:
-    return Goal(f"Outbox to bare client: {name}", OUTBOX, BARE, at_least=AT_LEAST)
+    return Goal(f"dispatch: outbox over a bare client, {name}", OUTBOX, BARE, at_least=AT_LEAST)
 
 
 def _skipped(name: str, missing: str) -> Comparison:

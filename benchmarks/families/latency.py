@@ -22,12 +22,12 @@ def parts(quick: bool) -> Iterator[Part]:
     with tempfile.TemporaryDirectory() as scratch, receiver() as url, Prompt(Path(scratch), url) as prompt:
         times = QUICK_TIMES if quick else TIMES
         yield Comparison(
-            "Enqueue to effect",
+            "enqueue to effect",
             "microseconds",
             (
                 Contender(FLOOR, lambda _number: prompt.floor(times) * 1e6, f"{SYNCS} pages written and synced"),
                 Contender(OUTBOX, lambda _number: prompt.outbox(times) * 1e6, "enqueue, wake, claim, POST; synchronous FULL"),
             ),
-            (Goal("Latency of the outbox to syncs and a POST", OUTBOX, FLOOR, at_most=1.5),),
+            (Goal("latency: enqueue to effect over two syncs and a POST", OUTBOX, FLOOR, at_most=1.5),),
             f"The median of {times} in each round.",
         )

@@ -1,4 +1,4 @@
-"""Other queues: jobs a second from the table to the effect, and into the table.
+"""Dispatch against other queues: jobs a second from the table to the effect, and into the table.
 
 Every job is one HTTP POST of the same bytes to one receiver, which counts; every queue has one worker process, and the
 durability that it comes with, read from its connection. A round is played in a store of its own, in processes of its own; it
@@ -46,11 +46,11 @@ def _of_kind(kind: str, rounds: Rounds, warm_up: int) -> Iterator[Part]:
 
     ours = WHAT[kind]
     yield Comparison(
-        f"Done, {kind}",
+        f"jobs done, {kind}",
         "jobs a second",
         contenders(lambda played: played.done_per_second),
         tuple(
-            Goal(f"{ours} to {each.name}, jobs done a second", ours, each.name, at_least=AT_LEAST)
+            Goal(f"peers: {ours} over {each.name}, jobs done", ours, each.name, at_least=AT_LEAST)
             for each in queues
             if each.name not in (ours, *BESIDE)
         ),
@@ -58,7 +58,7 @@ def _of_kind(kind: str, rounds: Rounds, warm_up: int) -> Iterator[Part]:
         warm_up=warm_up,
     )
     yield Comparison(
-        f"Enqueued, {kind}",
+        f"jobs enqueued, {kind}",
         "jobs a second",
         contenders(lambda played: played.enqueued_per_second),
         note="One producer, one job after the other, each committed for itself: the same rounds.",

@@ -45,7 +45,7 @@ _kept = threading.local()
 
 
 def post(key: str, url: str, body: str) -> None:
-    """POST over this thread's connection. Raises OSError unless it was accepted."""
+    """POST over this thread's connection: a process posts to one receiver. Raises OSError unless it was accepted."""
     parts = urlsplit(url)
     connection = getattr(_kept, "connection", None)
     if connection is None:
