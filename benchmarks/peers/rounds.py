@@ -38,7 +38,7 @@ class Rounds:
             rounds = [(self._play(known, each), each) for _ in range(TRIALS) for each in known.at_once]
             best, chosen = max(rounds, key=lambda played: played[0].done_per_second)
         self._at_once[known.name] = chosen
-        of = f", the best of {', '.join(map(str, known.at_once))}" if len(known.at_once) > 1 else ""
+        of = f", the best of {', '.join(map(str, known.at_once))}" if len(known.at_once) > 1 and not self._most else ""
         return f"{best.durability}; {known.way}, {chosen} at once{of}; {self.jobs(known):,} jobs"
 
     def round(self, known: Known, number: int) -> Round:
