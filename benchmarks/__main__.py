@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import families, plots, results
+from benchmarks.floor import Failed
 from benchmarks.machine import machine
 from benchmarks.measuring import Measured, measure
 from benchmarks.results import FamilyResults, UnreadableResults
@@ -63,11 +64,17 @@ def _measure(given: argparse.Namespace, console: Console) -> int:
         raise BadCommand(f"no family is called {', '.join(unknown)}; there are: {', '.join(families.NAMES)}")
     out, folder = _places(given)
     known = results.read(out) if out else ()
+    code = 0
     for name in given.names or families.NAMES:
-        known = results.merged(known, [_family(name, given, console)], families.NAMES)
+        try:
+            known = results.merged(known, [_family(name, given, console)], families.NAMES)
+        except Failed as error:
+            print(f"python -m benchmarks: {name} was not measured: {error}", file=sys.stderr)
+            code = 1
+            continue
         if out:
             _write(known, out, folder)
-    return 0
+    return code
 
 
 def _places(given: argparse.Namespace) -> tuple[Path | None, Path | None]:
@@ -114,8 +121,7 @@ def _print(part: Measured, console: Console) -> None:
             table.add_row(line.name, *map(results.number, values), line.note)
     console.print(table)
     for verdict in part.verdicts:
-        word = results.word_of(verdict) or "not measured"
-        console.print(f"  {verdict.text}: {results.ratio_of(verdict)}, {results.goal_of(verdict)}: {word}", highlight=False)
+        console.print(f"  {results.verdict_in_words(verdict)}", highlight=False)
 
 
 def _write(families_: tuple[FamilyResults, ...], out: Path, folder: Path | None) -> None:

@@ -128,10 +128,18 @@ def ratio_of(verdict: Verdict) -> str:
 
 
 def word_of(verdict: Verdict) -> str:
-    """Met or missed."""
+    """Met or missed, or that it is not known; nothing where there is no goal."""
+    if verdict.met is None:
+        return "not measured"
     if verdict.at_least is None and verdict.at_most is None:
         return ""
-    return {None: "", True: "met", False: "missed"}[verdict.met]
+    return "met" if verdict.met else "missed"
+
+
+def verdict_in_words(verdict: Verdict) -> str:
+    """One line: what, the ratio, the goal and whether it is met."""
+    word = word_of(verdict)
+    return f"{verdict.text}: {ratio_of(verdict)}" + (f", {goal_of(verdict)}: {word}" if word else "")
 
 
 def _part(part: Measured) -> str:
@@ -140,7 +148,7 @@ def _part(part: Measured) -> str:
     if part.verdicts:
         told += "\n"
         for verdict in part.verdicts:
-            told += f"* {verdict.text}: **{ratio_of(verdict)}**, {goal_of(verdict)}: {word_of(verdict) or 'not measured'}\n"
+            told += f"* {verdict_in_words(verdict)}\n"
     return told
 
 

@@ -1,0 +1,78 @@
+"""`python -m benchmarks`: what it refuses, what it writes, and that every family runs."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import families, results
+from benchmarks.__main__ import main
+
+# Those that take a run of the study or of an exploration: what they start is tested where it lives.
+SLOW = {"study", "explore", "memory", "peers"}
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    try:
+        code = main(arguments)
+    except SystemExit as error:
+        code = int(str(error.code))
+    assert code == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nothing"], "no family is called nothing; there are: study"),
+        (["idle", "--rounds", "0"], "'0' is no number of rounds"),
+        (["idle", "--rounds", "x"], "'x' is no number of rounds"),
+        (["idle", "--out", "x.txt"], "does not end in .json"),
+        (["idle", "--out", "/nowhere/x.json"], "there is no folder /nowhere"),
+        (["idle", "--quick", "--plots", "/nowhere"], "needs --out"),
+        (["idle", "--unknown"], "unrecognized arguments"),
+    ],
+)
+def test_bad_usage_is_exit_code_2_and_says_what_is_wrong(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+) -> None:
+    assert told in refused(capsys, *arguments)
+
+
+def test_a_file_that_is_none_of_ours_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "x.json"
+    file.write_text("mine")
+    assert "x.json holds no results" in refused(capsys, "idle", "--quick", "--out", str(file))
+    assert file.read_text() == "mine"
+
+
+def test_the_list_names_every_family_with_its_title(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in told] == list(families.NAMES)
+    assert all(len(line.split()) > 2 for line in told)
+
+
+def test_quick_writes_nothing_unless_told_where(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.__main__.RESULTS", tmp_path / "results.json")
+    assert main(["idle", "--quick"]) == 0
+    assert "an idle fault point" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_of_one_family_is_written_beside_what_was_there(tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    assert main(["imports", "--quick", "--out", str(file)]) == 0
+    assert main(["idle", "--quick", "--out", str(file)]) == 0
+    assert [family.name for family in results.read(file)] == ["idle", "imports"]
+    assert (tmp_path / "x.md").read_text("utf-8") == results.as_markdown(results.read(file))
+
+
+@pytest.mark.parametrize("name", sorted(set(families.NAMES) - SLOW))
+def test_every_family_runs(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    assert main([name, "--quick", "--out", str(file)]) == 0
+    (family,) = results.read(file)
+    assert family.parts
+    assert all(line.values or line.skipped for part in family.parts for line in part.lines)
