@@ -16,11 +16,11 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 from aiohttp import web
 
-ROOT = Path(__file__).resolve().parents[1]
+from benchmarks.floor import ROOT
+
 PATH = "/operations"
 
 

@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.filling import fill
+from benchmarks.floor import ROOT
 from benchmarks.measuring import FLAT, Growth, Part, Series, Slope
-from benchmarks.receiver import ROOT, receiver
+from benchmarks.receiver import receiver
 from outbox.dispatch import StateDB, deliver_due_dispatches
 
 SIZES, QUICK_SIZES = (1_000, 10_000, 100_000), (10, 100)

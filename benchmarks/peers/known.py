@@ -12,8 +12,9 @@ import sys
 from dataclasses import dataclass
 from typing import cast
 
+from benchmarks.floor import ROOT, Failed
 from benchmarks.peers.jobs import Queue, Told
-from benchmarks.receiver import ROOT, counted
+from benchmarks.receiver import counted
 from scenarios.engine.postgres import MISSING, programs
 
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
@@ -88,16 +89,18 @@ class Round:
 
 def _told(known: Known, command: str, store: str, url: str, *numbers: int) -> Told:
     given = [sys.executable, "-m", "benchmarks.peers", known.name, command, store, url, *map(str, numbers)]
-    done = subprocess.run(given, cwd=ROOT, stdout=subprocess.PIPE, check=True, timeout=TIMEOUT_SECONDS)
+    done = subprocess.run(given, cwd=ROOT, capture_output=True, check=False, timeout=TIMEOUT_SECONDS, text=True)
+    if done.returncode != 0:
+        raise Failed(f"{known.name}: {command} ended with {done.returncode}: {done.stderr[-2000:]}")
     return Told(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def one_round(known: Known, store: str, url: str, number: int, at_once: int) -> Round:
-    """Enqueue and do so many jobs in a fresh `store`."""
+    """Enqueue and do so many jobs in a fresh `store`. Raises Failed unless each was done once and is marked as done."""
     enqueued = _told(known, "enqueue", store, url, number, at_once)
-    assert enqueued.left == number, (known.name, enqueued)
     counted(url)
     worked = _told(known, "work", store, url, number, at_once)
     came = counted(url)
-    assert (came.posts, came.keys, worked.left) == (number, number, 0), (known.name, came, worked)
+    if (enqueued.left, came.posts, came.keys, worked.left) != (number, number, number, 0):
+        raise Failed(f"{known.name}: of {number} jobs: enqueued {enqueued}, worked {worked}, came {came}")
     return Round(number / enqueued.seconds, number / worked.seconds, worked.durability)
