@@ -6,7 +6,7 @@ counts from the opened store until each job is marked as done. Connections to th
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from benchmarks.measuring import Comparison, Contender, Goal, Part
 from benchmarks.peers.known import KNOWN, OURS, OURS_ON_POSTGRESQL, POSTGRESQL, SQLITE, Known, Round
@@ -39,16 +39,18 @@ def parts(quick: bool) -> Iterator[Part]:
 
 def _of_kind(kind: str, rounds: Rounds, warm_up: int) -> Iterator[Part]:
     queues = [each for each in KNOWN.values() if each.kind == kind]
-    notes = {each.name: "" if each.missing else rounds.tried(each) for each in queues}
+    present = [each for each in queues if each.missing is None]
+    durable = {each.name: rounds.tried(each) for each in present}
+    used = {each.name: f"{durable[each.name]}; {rounds.way(each)}" for each in present}
 
-    def contenders(value: Callable[[Round], float]) -> tuple[Contender, ...]:
-        return tuple(_contender(each, notes[each.name], rounds, value) for each in queues)
+    def contenders(value: Callable[[Round], float], notes: Mapping[str, str]) -> tuple[Contender, ...]:
+        return tuple(_contender(each, notes.get(each.name, ""), rounds, value) for each in queues)
 
     ours = WHAT[kind]
     yield Comparison(
         f"jobs done, {kind}",
         "jobs a second",
-        contenders(lambda played: played.done_per_second),
+        contenders(lambda played: played.done_per_second, used),
         tuple(
             Goal(f"peers: {ours} over {each.name}, jobs done", ours, each.name, at_least=AT_LEAST)
             for each in queues
@@ -60,7 +62,7 @@ def _of_kind(kind: str, rounds: Rounds, warm_up: int) -> Iterator[Part]:
     yield Comparison(
         f"jobs enqueued, {kind}",
         "jobs a second",
-        contenders(lambda played: played.enqueued_per_second),
+        contenders(lambda played: played.enqueued_per_second, durable),
         note="One producer, one job after the other, each committed for itself: the same rounds.",
         warm_up=warm_up,
     )

@@ -26,7 +26,7 @@ class Rounds:
         return known.jobs if self._most is None else min(known.jobs, self._most)
 
     def tried(self, known: Known) -> str:
-        """Try each of its numbers of jobs at once, choose the best, and tell how the queue is used and how durable it is.
+        """Try each of its numbers of jobs at once, choose the best, and tell how durable the queue is.
 
         Where rounds are bounded, only the last number is tried, and that was round 0 already.
         """
@@ -38,8 +38,13 @@ class Rounds:
             rounds = [(self._play(known, each), each) for _ in range(TRIALS) for each in known.at_once]
             best, chosen = max(rounds, key=lambda played: played[0].done_per_second)
         self._at_once[known.name] = chosen
-        of = f", the best of {', '.join(map(str, known.at_once))}" if len(known.at_once) > 1 and not self._most else ""
-        return f"{best.durability}; {known.way}, {chosen} at once{of}; {self.jobs(known):,} jobs"
+        return best.durability
+
+    def way(self, known: Known) -> str:
+        """How a queue that was tried is used."""
+        tried = ", ".join(map(str, known.at_once))
+        of = f", the best of {tried}" if len(known.at_once) > 1 and not self._most else ""
+        return f"{known.way}, {self._at_once[known.name]} at once{of}; {self.jobs(known):,} jobs"
 
     def round(self, known: Known, number: int) -> Round:
         """The round of that number of a queue that was tried; played when it is first asked for."""
