@@ -170,19 +170,19 @@ class Journal:
         before; after a failed sync the journal must be opened again).
         """
         points = self._checked_points(record_type, record_id)
+        existing = self.find(record_type, record_id)
+        previous, sequence = (self._last, self._length + 1) if existing is None else existing[:2]
         try:
             check_shape(data)
-            line, checksum = encode(self._last, self._length + 1, record_type, record_id, data)
+            line, checksum = encode(previous, sequence, record_type, record_id, data)
         except (ValueError, TypeError, RecursionError) as error:
             raise BadInput(f"{self.path}: {record_type} {record_id!r} cannot be written as JSON: {error}") from None
-        existing = self.find(record_type, record_id)
         if existing is not None:
-            if canonical(existing.data) != canonical(data):
+            if checksum != existing.sha256 and canonical(existing.data) != canonical(data):
                 raise BadInput(f"{self.path}: {record_type} {record_id!r} is recorded with other content; it is not replaced")
             return existing
         if len(line) > MAX_LINE_BYTES:
             raise BadInput(f"{self.path}: {record_type} {record_id!r} has {len(line)} bytes, a record at most {MAX_LINE_BYTES}")
-        previous = self._last
         faults.reach(points.before)
         self._failed = "it was interrupted"  # stands unless everything up to the index ends well, or the file is cut back
         self._write(line, points)
