@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 LONGEST_INTEGER = 20
+_SORTS = bytes(0x30 if byte in b"0123456789" else 0x20 if byte in b" :,[-" else byte for byte in range(256))
+_TOO_LONG = b" " + b"0" * LONGEST_INTEGER
+"""What an integer that may be too long becomes by `_SORTS`, with what stands before it, which no digest has."""
 MOST_VALUES = 1_000_000
 """A value takes much more memory than its text, so there is a bound on their number. The study's largest file has 28,000."""
 SHOWN = 60
@@ -51,12 +54,12 @@ def _constant(text: str) -> Any:
 class _Context:
     """What the C scanner wants to know; the same attributes as `json.JSONDecoder` has."""
 
-    def __init__(self) -> None:
+    def __init__(self, lenient: bool = False) -> None:
         self.strict = True
         self.object_hook = None
-        self.object_pairs_hook = _members
-        self.parse_float = _number
-        self.parse_int = _integer
+        self.object_pairs_hook = None if lenient else _members
+        self.parse_float = float if lenient else _number
+        self.parse_int = int if lenient else _integer
         self.parse_constant = _constant
         self.memo: dict[str, str] = {}
 
@@ -65,6 +68,7 @@ try:
     from _json import encode_basestring_ascii, make_encoder, make_scanner  # type: ignore[import-not-found, unused-ignore]
 
     _scan = make_scanner(_Context())  # type: ignore[arg-type, unused-ignore]
+    _lenient = make_scanner(_Context(lenient=True))  # type: ignore[arg-type, unused-ignore]
 
     def _makes(colon: str, comma: str, in_order: bool = False) -> Any:
         # No markers, no default, this way of quoting, no indent, these separators, members sorted or not, none skipped, no NaN.
@@ -77,7 +81,7 @@ except (ImportError, TypeError):
     from json.encoder import encode_basestring_ascii
 
     _decoder = JSONDecoder(object_pairs_hook=_members, parse_float=_number, parse_int=_integer, parse_constant=_constant)
-    _scan = _decoder.scan_once  # type: ignore[attr-defined, unused-ignore]
+    _scan = _lenient = _decoder.scan_once  # type: ignore[attr-defined, unused-ignore]
     _makes = _make = _compact = None  # type: ignore[assignment]
 
 _layers: dict[int, Any] = {}
@@ -125,11 +129,35 @@ def parse_document(data: bytes) -> dict[str, Any]:
     return parse(data[:-1])
 
 
+def parse_laid_out(data: bytes) -> tuple[dict[str, Any], bool]:
+    """A whole JSON file, and whether it is laid out; `Malformed` as `parse_document` does."""
+    document = likely(data[:-1])
+    if document is not None and laid_out(data, document) and data.endswith(b"\n"):
+        return document, True
+    document = parse_document(data)
+    return document, laid_out(data, document)
+
+
+def likely(data: bytes) -> dict[str, Any] | None:
+    """The object that the bytes hold, read without the rules that take time; None where that does not go.
+
+    Only whoever finds that the value's own text is these very bytes may rely on it, for no text with a duplicate member, a
+    number without a text of its own, or anything behind the object is: so nothing is left that `parse` would refuse.
+    """
+    if len(data) > MOST_VALUES or _TOO_LONG in data.translate(_SORTS):
+        return None
+    try:
+        value, _ = _lenient(data.decode("ascii"), 0)
+    except (Malformed, StopIteration, ValueError, RecursionError, MemoryError, SystemError):
+        return None
+    return value if type(value) is dict else None
+
+
 def laid_out(data: bytes, value: dict[str, Any]) -> bool:
     """Whether a document has the study's layout: a line for each member and item, one blank of indentation a level."""
     try:
         return data[:-1].decode("ascii") == _layout(value, 0)
-    except RecursionError:
+    except (RecursionError, ValueError):  # it is nested too deeply, or a number has no text
         return False
 
 
