@@ -11,7 +11,7 @@ from __future__ import annotations
 from audit.books_words import ATTEMPT, EDGES, FAILURES, OPERATOR, RETRY_BACKOFF, SUCCESSES, SYSTEM, backoff
 from audit.expectations.words import ROWS, STATUSES
 from audit.findings import show
-from audit.shapes import COUNT, HEX, LIST, NAME, POSITIVE, TEXT, TIME, Kind, exactly, holds, one_of, optional
+from audit.shapes import COUNT, LIST, NAME, POSITIVE, TEXT, TIME, Kind, exactly, holds, is_hex, one_of, optional
 from audit.strict_json import Malformed, encode, parse, parse_laid_out
 
 TYPE_CHECKING = False
@@ -38,7 +38,7 @@ def _is_json(value: Any) -> bool:
     return True
 
 
-IDENTITY = Kind("32 lower-case hex digits", lambda value: type(value) is str and len(value) == 32 and HEX.issuperset(value))
+IDENTITY = Kind("32 lower-case hex digits", lambda value: type(value) is str and len(value) == 32 and is_hex(value))
 STATUS = one_of(*STATUSES)
 BIT = Kind("0 or 1", lambda value: type(value) is int and value in (0, 1))
 JSON = Kind("the text of a JSON object", _is_json)
