@@ -42,8 +42,8 @@ def holds(value: Any, shape: Shape, note: Note, place: str) -> bool:
         note(place, f"is {show(value)}, expected an object")
         return False
     if list(value) == list(shape):
-        for name, kind in shape.items():
-            if not kind.test(value[name]):
+        for kind, item in zip(shape.values(), value.values(), strict=True):
+            if not kind.test(item):
                 break
         else:
             return True
