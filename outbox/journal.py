@@ -116,6 +116,7 @@ class Journal:
         self._failed: str | None = None  # why nothing may be appended any more
         self._sync_failed: str | None = None
         self._length, self._end, self._last = 0, 0, genesis(spec.name)
+        self._counts = dict.fromkeys(spec.types, 0)
         try:
             self._descriptor = self._open_or_create()
         except OSError as error:
@@ -132,6 +133,10 @@ class Journal:
 
     def __len__(self) -> int:
         return self._length
+
+    def count(self, record_type: str) -> int:
+        """How many records of that type there are."""
+        return self._counts[record_type]
 
     def __enter__(self) -> Self:
         return self
@@ -188,6 +193,7 @@ class Journal:
         self._write(line, points)
         offset, self._end = self._end, self._end + len(line)
         self._length += 1
+        self._counts[record_type] += 1
         self._last = checksum
         self._index.add(record_type, record_id, offset, len(line) - 1)
         self._failed = None
@@ -254,6 +260,7 @@ class Journal:
                 for record in scan:
                     self._index.add(record.type, record.id, scan.offset, scan.length)
                     self._length, self._last = record.sequence, record.sha256
+                    self._counts[record.type] += 1
             except DamagedJournal:
                 self._refuse_repeated()  # an earlier line, so it is told first
                 raise

@@ -309,6 +309,15 @@ def test_the_same_content_again_writes_nothing_and_returns_the_first_record(tmp_
         assert reopened.append("note", "a", {"x": 1, "y": [1, 2]}) == first
 
 
+def test_records_are_counted_by_type_before_and_after_a_restart(tmp_path: Path) -> None:
+    with NOTES.open(tmp_path) as opened:
+        for kind, name in (("note", "a"), ("other", "a"), ("note", "b"), ("note", "a")):
+            opened.append(kind, name, {})
+        assert (opened.count("note"), opened.count("other"), len(opened)) == (2, 1, 3)
+    with NOTES.open(tmp_path) as reopened:
+        assert (reopened.count("note"), reopened.count("other"), len(reopened)) == (2, 1, 3)
+
+
 @pytest.mark.parametrize("other", [{"x": 2}, {}, {"x": 1, "y": 1}, {"x": 1.0}, {"x": "1"}, {"x": [1]}, {"x": True}])
 def test_other_content_under_a_known_id_is_refused_and_the_first_stays(tmp_path: Path, other: dict[str, Any]) -> None:
     with NOTES.open(tmp_path) as opened:
