@@ -29,6 +29,7 @@ if __name__ == "__main__":
             signal.signal(_signal, _stopped_early)
 
 import argparse
+import gc
 import io
 import json
 from collections.abc import Sequence
@@ -325,4 +326,5 @@ def _unread(code: int) -> int:
 
 
 if __name__ == "__main__":
+    gc.freeze()  # what was imported stays: no collection needs to look through it again
     sys.exit(main())

@@ -35,7 +35,7 @@ from audit.files import Tree, Unreadable, pieces
 from audit.findings import FAIL, PASS, UNKNOWN, Findings
 from audit.inventory import Checkout
 from audit.shapes import LIST, exactly, holds
-from audit.strict_json import Malformed, laid_out, parse_document
+from audit.strict_json import Malformed, parse_laid_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -176,11 +176,11 @@ def document(tree: Tree, name: str) -> dict[str, Any] | None:
     if data is None:
         return None
     try:
-        document = parse_document(data)
+        document, in_layout = parse_laid_out(data)
     except Malformed as problem:
         tree.findings.add(name, "", f"cannot be read: {problem}")
         return None
-    if not laid_out(data, document):
+    if not in_layout:
         tree.findings.add(name, "", "is not in the study's layout: a line for each member and item, one blank a level")
     return document
 

@@ -7,13 +7,15 @@ Stored JSON keeps the order of its members and every character that is not ASCII
 from __future__ import annotations
 
 from audit.findings import show
-from audit.shapes import HEX, number_in
+from audit.shapes import is_hex, number_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f", "\b": "\\b"}
+_ESCAPES = {code: f"\\u{code:04x}" for code in range(0x20)} | str.maketrans(
+    {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f", "\b": "\\b"}
+)
 
 
 class Unknown(Exception):
@@ -26,7 +28,7 @@ def text_of(value: Any, comma: str = ",", colon: str = ":") -> str:
         return "null"
     kind = type(value)
     if kind is str:
-        return f'"{"".join(_escaped(each) for each in value)}"'
+        return f'"{value.translate(_ESCAPES)}"'
     if kind is bool:
         return "true" if value else "false"
     if kind is dict:
@@ -37,13 +39,9 @@ def text_of(value: Any, comma: str = ",", colon: str = ":") -> str:
     return repr(value)
 
 
-def _escaped(character: str) -> str:
-    return _ESCAPES.get(character) or (character if character >= " " else f"\\u{ord(character):04x}")
-
-
 def is_identity(text: str) -> bool:
     """Whether a text is what an id or a token has to be."""
-    return len(text) == 32 and HEX.issuperset(text)
+    return len(text) == 32 and is_hex(text)
 
 
 class Arguments:

@@ -12,7 +12,7 @@ from audit.case import HALTED
 from audit.findings import show
 from audit.processes import EXIT, FAULT, PROCESS, RESOURCES
 from audit.shapes import LIST, exactly, holds
-from audit.strict_json import Malformed, laid_out, parse_document
+from audit.strict_json import Malformed, parse_laid_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ def records(tree: Tree, path: str, note: Note) -> list[Record] | None:
         note(path, "is missing, or no regular file")
         return None
     try:
-        document = parse_document(data)
+        document, in_layout = parse_laid_out(data)
     except Malformed as problem:
         note(path, f"cannot be read: {problem}")
         return None
-    if not laid_out(data, document):
+    if not in_layout:
         note(path, "is not in the study's layout: a line for each member and item, one blank a level")
     if not holds(document, DOCUMENT, note, f"{path} "):
         return None

@@ -13,7 +13,7 @@ from audit.hashing import digest, sha256
 from audit.journals import CHECKSUM_END, OPENING
 from audit.records import SHAPES
 from audit.shapes import exactly, holds, in_order, optional
-from audit.strict_json import Malformed, encode, laid_out, parse, parse_document
+from audit.strict_json import Malformed, encode, parse, parse_laid_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,11 +135,11 @@ class States:
         if data is None:
             return {}
         try:
-            document = parse_document(data)
+            document, in_layout = parse_laid_out(data)
         except Malformed as problem:
             note(path, f"cannot be read: {problem}")
             return {}
-        if not laid_out(data, document):
+        if not in_layout:
             note(path, "is not in the study's layout: a line for each member and item, one blank a level")
         return document_tables(document, path, note)
 

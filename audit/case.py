@@ -98,11 +98,14 @@ class Store:
 
 
 class Case:
-    """A scenario: what the protocol plans, what the audit expects, what the archive has."""
+    """A scenario: what the protocol plans, what the audit expects, what the archive has.
+
+    `exporting` says that it is one of a dispatch outbox, whose tables are exported.
+    """
 
     __slots__ = (
-        "checkpoints", "expectation", "exports", "files", "first", "folder", "launches", "moves", "name", "note", "plan",
-        "processes", "ran", "rows", "stores", "successes", "tally", "tree",
+        "checkpoints", "expectation", "exporting", "exports", "files", "first", "folder", "launches", "moves", "name", "note",
+        "plan", "processes", "ran", "rows", "stores", "successes", "tally", "tree",
     )  # fmt: skip
 
     def __init__(
@@ -126,11 +129,7 @@ class Case:
         self.exports: dict[str, dict[str, Any]] = {}
         self.rows: dict[str, tuple[int, ...]] = {}
         self.moves = self.successes = 0
-
-    @property
-    def exporting(self) -> bool:
-        """Whether this is a scenario of a dispatch outbox, whose tables are exported."""
-        return any(step["do"] == "export" for step in self.plan["steps"])
+        self.exporting = any(step["do"] == "export" for step in plan["steps"])
 
     def having(self, module: str) -> list[Store]:
         """The stores on which a module worked."""

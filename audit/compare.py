@@ -19,7 +19,7 @@ from audit.compare_files import Sides, documents, exports, journals, others, tab
 from audit.files import Tree
 from audit.findings import Findings, plain, show
 from audit.inventory import CHECKOUT, is_checkout
-from audit.strict_json import Malformed, encode, laid_out, parse_document
+from audit.strict_json import Malformed, encode, parse_laid_out
 from audit.volatile import DERIVED, VOLATILE
 
 TYPE_CHECKING = False
@@ -139,8 +139,7 @@ def _document(tree: Tree, name: str) -> Document | None:
     """A JSON file's value, and whether it is laid out; None, and a problem, where it cannot be read."""
     data = tree.read(name) if name in tree.sizes else None
     try:
-        value = parse_document(data) if data is not None else None
-        return (value, laid_out(data, value)) if data is not None and value is not None else None
+        return parse_laid_out(data) if data is not None else None
     except Malformed as problem:
         tree.findings.add(name, "", f"cannot be read: {problem}")
         return None

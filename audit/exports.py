@@ -11,8 +11,8 @@ from __future__ import annotations
 from audit.books_words import ATTEMPT, EDGES, FAILURES, OPERATOR, RETRY_BACKOFF, SUCCESSES, SYSTEM, backoff
 from audit.expectations.words import ROWS, STATUSES
 from audit.findings import show
-from audit.shapes import COUNT, HEX, LIST, NAME, POSITIVE, TEXT, TIME, Kind, exactly, holds, one_of, optional
-from audit.strict_json import Malformed, encode, laid_out, parse, parse_document
+from audit.shapes import COUNT, LIST, NAME, POSITIVE, TEXT, TIME, Kind, exactly, holds, is_hex, one_of, optional
+from audit.strict_json import Malformed, encode, parse, parse_laid_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def _is_json(value: Any) -> bool:
     return True
 
 
-IDENTITY = Kind("32 lower-case hex digits", lambda value: type(value) is str and len(value) == 32 and HEX.issuperset(value))
+IDENTITY = Kind("32 lower-case hex digits", lambda value: type(value) is str and len(value) == 32 and is_hex(value))
 STATUS = one_of(*STATUSES)
 BIT = Kind("0 or 1", lambda value: type(value) is int and value in (0, 1))
 JSON = Kind("the text of a JSON object", _is_json)
@@ -106,11 +106,11 @@ def _read(case: Case, path: str) -> dict[str, Any] | None:
     if data is None:
         return None
     try:
-        document = parse_document(data)
+        document, in_layout = parse_laid_out(data)
     except Malformed as problem:
         case.note(path, f"cannot be read: {problem}")
         return None
-    if not laid_out(data, document):
+    if not in_layout:
         case.note(path, "is not in the study's layout: a line for each member and item, one blank a level")
     if not holds(document, FILE, case.note, f"{path} "):
         return None

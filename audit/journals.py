@@ -12,7 +12,7 @@ from audit.findings import plain, show
 from audit.hashing import digest
 from audit.records import SHAPES, shape_of
 from audit.shapes import OBJECT, POSITIVE, SHA, Kind, holds, one_of
-from audit.strict_json import Malformed, encode, parse
+from audit.strict_json import Malformed, encode, likely, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,9 +110,44 @@ def _line(journal: Journal, line: bytes, previous: str, note: Note) -> str:
     """Hold the journal's latest line, keep its record, and return the checksum that the next one has to name."""
     number = len(journal.ends)
     place = f"{journal.path}:{number}"
-    rest = line[CHECKSUM_END + 2 :]
+    actual = digest(line[CHECKSUM_END + 2 :])
+    record = _expected(journal, line, f'{{"sha256":"{actual}","previous":"{previous}","sequence":{number},')
+    if record is None:
+        record = _held(journal, line, actual, previous, note)
+    if record is None:
+        return actual
+    kind, identifier, data = record["type"], record["id"], record["data"]
+    if not journal.once(kind, identifier):
+        note(f"{place} id", f"{show(identifier)} stands twice for the type {kind}")
+    if holds(data, shape_of(journal.name, kind, journal.timed), note, f"{place} data"):
+        journal.records.append(Record(place, number, kind, identifier, data))
+    return actual
+
+
+def _expected(journal: Journal, line: bytes, known: str) -> dict[str, Any] | None:
+    """The last three members of a line about which there is nothing to say; None for any other line.
+
+    What the line must begin with is known, and what follows must be the one text of a type, an id and the data.
+    """
+    beginning = known.encode("ascii")
+    record = likely(b"{" + line[len(beginning) :]) if line.startswith(beginning) else None
+    if record is None or len(record) != 3:
+        return None
+    kind, identifier, data = record.get("type"), record.get("id"), record.get("data")
+    if type(kind) is not str or kind not in SHAPES[journal.name] or type(data) is not dict or not IDENTIFIER.test(identifier):
+        return None
+    try:
+        text = f'{known}"type":{encode(kind)},"id":{encode(identifier)},"data":{encode(data)}}}'
+    except (Malformed, ValueError):
+        return None
+    return record if text.encode("ascii") == line else None
+
+
+def _held(journal: Journal, line: bytes, actual: str, previous: str, note: Note) -> dict[str, Any] | None:
+    """The record of a line about which there is something to say, which is noted; None where it is no record."""
+    number = len(journal.ends)
+    place = f"{journal.path}:{number}"
     checksum = line[len(OPENING) : CHECKSUM_END].decode("ascii", "replace")
-    actual = digest(rest)
     if not line.startswith(OPENING) or line[CHECKSUM_END : CHECKSUM_END + 2] != b'",':
         note(place, f"the line does not begin with its checksum: {show(line[:40])}")
     elif checksum != actual:
@@ -121,21 +156,16 @@ def _line(journal: Journal, line: bytes, previous: str, note: Note) -> str:
         record = parse(line)
     except Malformed as problem:
         note(place, f"the line is not a record: {problem}")
-        return actual
+        return None
     if not holds(record, LINES[journal.name], note, f"{place} "):
-        return actual
-    kind, identifier, data = record["type"], record["id"], record["data"]
+        return None
     _form(record, line, place, note)
     if record["previous"] != previous:
         before = "the journal's name" if number == 1 else "the record before"
         note(f"{place} previous", f"is {record['previous']}, but {before} gives {previous}")
     if record["sequence"] != number:
         note(f"{place} sequence", f"is {record['sequence']}, expected {number}")
-    if not journal.once(kind, identifier):
-        note(f"{place} id", f"{show(identifier)} stands twice for the type {kind}")
-    if holds(data, shape_of(journal.name, kind, journal.timed), note, f"{place} data"):
-        journal.records.append(Record(place, number, kind, identifier, data))
-    return actual
+    return record
 
 
 def _form(record: dict[str, Any], line: bytes, place: str, note: Note) -> None:

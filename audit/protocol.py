@@ -16,7 +16,6 @@ from audit.hashing import digest
 from audit.shapes import (
     COUNT,
     FLAG,
-    HEX,
     LIST,
     NAME,
     NUMBER,
@@ -28,6 +27,7 @@ from audit.shapes import (
     exactly,
     holds,
     in_order,
+    is_hex,
     list_of,
     map_of,
     one_of,
@@ -52,7 +52,7 @@ def _is_halt(value: Any) -> bool:
 
 
 def _is_commit(value: Any) -> bool:
-    return type(value) is str and len(value) == 40 and HEX.issuperset(value)
+    return type(value) is str and len(value) == 40 and is_hex(value)
 
 
 def _is_moment(value: Any) -> bool:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     Shape = dict[str, "Kind"]
 
-HEX = frozenset("0123456789abcdef")
 LARGEST_INTEGER = 2**53
 LONGEST_NUMBER = 15
 
@@ -43,8 +42,8 @@ def holds(value: Any, shape: Shape, note: Note, place: str) -> bool:
         note(place, f"is {show(value)}, expected an object")
         return False
     if list(value) == list(shape):
-        for name, kind in shape.items():
-            if not kind.test(value[name]):
+        for kind, item in zip(shape.values(), value.values(), strict=True):
+            if not kind.test(item):
                 break
         else:
             return True
@@ -116,8 +115,16 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= LARGEST_INTEGER
 
 
+def is_hex(text: str) -> bool:
+    """Whether a text is nothing but lower-case hex digits, an even number of them."""
+    try:
+        return len(bytes.fromhex(text)) * 2 == len(text) and text == text.lower()  # `fromhex` passes over blanks
+    except ValueError:
+        return False
+
+
 def _is_sha(value: Any) -> bool:
-    return type(value) is str and len(value) == 64 and HEX.issuperset(value)
+    return type(value) is str and len(value) == 64 and is_hex(value)
 
 
 def _is_time(value: Any) -> bool:

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 LONGEST_INTEGER = 20
+_SORTS = bytes(0x30 if byte in b"0123456789" else 0x20 if byte in b" :,[-" else byte for byte in range(256))
+_TOO_LONG = b" " + b"0" * LONGEST_INTEGER
+"""What an integer that may be too long becomes by `_SORTS`, with what stands before it, which no digest has."""
 MOST_VALUES = 1_000_000
 """A value takes much more memory than its text, so there is a bound on their number. The study's largest file has 28,000."""
 SHOWN = 60
-OPENING, CLOSING = ("{", "["), ("}", "]")
-BREAKS = (",", *OPENING)
-"""What a line may end with, unless the next one closes something."""
+CONTAINERS = frozenset((dict, list))
+SIMPLE = {None: "null", True: "true", False: "false"}
 
 
 class Malformed(Exception):
@@ -52,12 +54,12 @@ def _constant(text: str) -> Any:
 class _Context:
     """What the C scanner wants to know; the same attributes as `json.JSONDecoder` has."""
 
-    def __init__(self) -> None:
+    def __init__(self, lenient: bool = False) -> None:
         self.strict = True
         self.object_hook = None
-        self.object_pairs_hook = _members
-        self.parse_float = _number
-        self.parse_int = _integer
+        self.object_pairs_hook = None if lenient else _members
+        self.parse_float = float if lenient else _number
+        self.parse_int = int if lenient else _integer
         self.parse_constant = _constant
         self.memo: dict[str, str] = {}
 
@@ -66,18 +68,24 @@ try:
     from _json import encode_basestring_ascii, make_encoder, make_scanner  # type: ignore[import-not-found, unused-ignore]
 
     _scan = make_scanner(_Context())  # type: ignore[arg-type, unused-ignore]
-    # No markers, no default, this way of quoting, no indent, these separators, sorted members, none skipped, no NaN.
-    _make: Any = make_encoder(None, None, encode_basestring_ascii, None, ":", ",", True, False, False)  # type: ignore[arg-type, unused-ignore]
-    # The same with a blank behind colons and the members as they stand, which is a laid out text without its line breaks.
-    _compact: Any = make_encoder(None, None, encode_basestring_ascii, None, ":", ",", False, False, False)  # type: ignore[arg-type, unused-ignore]
-    _flat: Any = make_encoder(None, None, encode_basestring_ascii, None, ": ", ",", False, False, False)  # type: ignore[arg-type, unused-ignore]
+    _lenient = make_scanner(_Context(lenient=True))  # type: ignore[arg-type, unused-ignore]
+
+    def _makes(colon: str, comma: str, in_order: bool = False) -> Any:
+        # No markers, no default, this way of quoting, no indent, these separators, members sorted or not, none skipped, no NaN.
+        return make_encoder(None, None, encode_basestring_ascii, None, colon, comma, in_order, False, False)  # type: ignore[arg-type, unused-ignore]
+
+    _make: Any = _makes(":", ",", True)
+    _compact: Any = _makes(":", ",")
 except (ImportError, TypeError):
     from json import JSONDecoder
     from json.encoder import encode_basestring_ascii
 
     _decoder = JSONDecoder(object_pairs_hook=_members, parse_float=_number, parse_int=_integer, parse_constant=_constant)
-    _scan = _decoder.scan_once  # type: ignore[attr-defined, unused-ignore]
-    _make = _flat = _compact = None
+    _scan = _lenient = _decoder.scan_once  # type: ignore[attr-defined, unused-ignore]
+    _makes = _make = _compact = None  # type: ignore[assignment]
+
+_layers: dict[int, Any] = {}
+"""The encoders of `_laying`, by depth."""
 
 
 def parse(data: bytes) -> dict[str, Any]:
@@ -121,40 +129,66 @@ def parse_document(data: bytes) -> dict[str, Any]:
     return parse(data[:-1])
 
 
+def parse_laid_out(data: bytes) -> tuple[dict[str, Any], bool]:
+    """A whole JSON file, and whether it is laid out; `Malformed` as `parse_document` does."""
+    document = likely(data[:-1])
+    if document is not None and laid_out(data, document) and data.endswith(b"\n"):
+        return document, True
+    document = parse_document(data)
+    return document, laid_out(data, document)
+
+
+def likely(data: bytes) -> dict[str, Any] | None:
+    """The object that the bytes hold, read without the rules that take time; None where that does not go.
+
+    Only whoever finds that the value's own text is these very bytes may rely on it, for no text with a duplicate member, a
+    number without a text of its own, or anything behind the object is: so nothing is left that `parse` would refuse.
+    """
+    if len(data) > MOST_VALUES or _TOO_LONG in data.translate(_SORTS):
+        return None
+    try:
+        value, _ = _lenient(data.decode("ascii"), 0)
+    except (Malformed, StopIteration, ValueError, RecursionError, MemoryError, SystemError):
+        return None
+    return value if type(value) is dict else None
+
+
 def laid_out(data: bytes, value: dict[str, Any]) -> bool:
     """Whether a document has the study's layout: a line for each member and item, one blank of indentation a level."""
-    lines = data[:-1].decode("ascii").split("\n")
-    stripped = [line.lstrip(" ") for line in lines]
-    depth, breaks = 0, ","
-    for line, text in zip(lines, stripped, strict=True):
-        closes = text[:1] in CLOSING
-        if closes:
-            depth -= 1
-        if len(line) - len(text) != depth or (breaks in OPENING if closes else breaks not in BREAKS):
-            return False
-        breaks = text[-1:]
-        if breaks in OPENING:
-            depth += 1
-    if len(lines) != _lines(value):
-        return False  # every break is in its place, so this is one that is missing
-    flat = "".join(stripped)
-    return flat == ("".join(_flat(value, 0)) if _flat is not None else _encode(value, ": ", False))
+    try:
+        return data[:-1].decode("ascii") == _layout(value, 0)
+    except (RecursionError, ValueError):  # it is nested too deeply, or a number has no text
+        return False
 
 
-def _lines(value: Any) -> int:
-    """How many lines a value takes: one for each scalar and each empty container, two for any other."""
-    count, waiting = 0, [value]
-    while waiting:
-        each = waiting.pop()
-        kind = type(each)
-        if kind is dict and each:
-            count += 1
-            waiting.extend(each.values())
-        elif kind is list and each:
-            count += 1
-            waiting.extend(each)
-        count += 1
-    return count
+def _layout(value: Any, depth: int) -> str:
+    """The text of an array or object in the study's layout, its first line begun at this depth."""
+    opening, closing = ("{", "}") if type(value) is dict else ("[", "]")
+    if not value:
+        return opening + closing
+    line = "\n" + " " * (depth + 1)
+    items = value.values() if type(value) is dict else value
+    if CONTAINERS.isdisjoint(map(type, items)) and _makes is not None:
+        text = "".join(_laying(depth)(value, 0))[1:-1]
+    else:
+        texts = [_layout(item, depth + 1) if type(item) in CONTAINERS else _scalar(item) for item in items]
+        if type(value) is dict:
+            texts = [f"{encode_basestring_ascii(name)}: {item}" for name, item in zip(value, texts, strict=True)]
+        text = f",{line}".join(texts)
+    return f"{opening}{line}{text}{line[:-1]}{closing}"
+
+
+def _laying(depth: int) -> Any:
+    """The encoder of containers that hold no others, at this depth: each comma ends a line."""
+    if depth not in _layers:
+        _layers[depth] = _makes(": ", ",\n" + " " * (depth + 1))
+    return _layers[depth]
+
+
+def _scalar(value: Any) -> str:
+    if type(value) is str:
+        return str(encode_basestring_ascii(value))
+    return SIMPLE[value] if value is None or type(value) is bool else repr(value)
 
 
 def encode(value: Any) -> str:
@@ -173,18 +207,11 @@ def compact(value: Any) -> str:
         raise Malformed("it is nested too deeply") from None
 
 
-def _encode(value: Any, colon: str = ":", in_order: bool = True) -> str:
-    kind = type(value)
-    if kind is str:
-        return str(encode_basestring_ascii(value))
-    if kind is dict:
+def _encode(value: Any, in_order: bool = True) -> str:
+    if type(value) is dict:
         quote = encode_basestring_ascii
         names = sorted(value) if in_order else value
-        return "{" + ",".join([f"{quote(name)}{colon}{_encode(value[name], colon, in_order)}" for name in names]) + "}"
-    if kind is list:
-        return "[" + ",".join([_encode(item, colon, in_order) for item in value]) + "]"
-    if value is None:
-        return "null"
-    if kind is bool:
-        return "true" if value else "false"
-    return repr(value)
+        return "{" + ",".join([f"{quote(name)}:{_encode(value[name], in_order)}" for name in names]) + "}"
+    if type(value) is list:
+        return "[" + ",".join([_encode(item, in_order) for item in value]) + "]"
+    return _scalar(value)

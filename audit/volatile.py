@@ -67,6 +67,8 @@ def check_ports(case: Case) -> None:
 
 
 def _placeholders(text: str) -> list[str]:
+    if "{" not in text:
+        return []
     names = [part.partition("}")[0] for part in text.split("{")[1:] if "}" in part]
     return [name for name in names if name.endswith(".port") or name == DATABASE]
 

@@ -82,8 +82,7 @@ class JournalSpec:
                 # Whoever wrote the records may have died before syncing them, and the caller acts on what it reads.
                 if self.synced:
                     os.fsync(file.fileno())
-                for record, _offset, _length in Scan(self.name, self.types, path, file, synced=self.synced):
-                    yield record
+                yield from Scan(self.name, self.types, path, file, synced=self.synced)
         except FileNotFoundError:
             return
         except OSError as error:
@@ -117,6 +116,7 @@ class Journal:
         self._failed: str | None = None  # why nothing may be appended any more
         self._sync_failed: str | None = None
         self._length, self._end, self._last = 0, 0, genesis(spec.name)
+        self._counts = dict.fromkeys(spec.types, 0)
         try:
             self._descriptor = self._open_or_create()
         except OSError as error:
@@ -134,6 +134,10 @@ class Journal:
     def __len__(self) -> int:
         return self._length
 
+    def count(self, record_type: str) -> int:
+        """How many records of that type there are."""
+        return self._counts[record_type]
+
     def __enter__(self) -> Self:
         return self
 
@@ -149,10 +153,13 @@ class Journal:
 
     def find(self, record_type: str, record_id: str) -> Record | None:
         """The record of that type and id, read from the file, or None."""
-        place = self._index.get(record_type, record_id)
-        if place is None:
-            return None
-        offset, length = place
+        for offset, length in self._index.places(record_type, record_id):
+            record = self._read(offset, length)
+            if (record.type, record.id) == (record_type, record_id):
+                return record
+        return None
+
+    def _read(self, offset: int, length: int) -> Record:
         try:
             return decode(os.pread(self._descriptor, length, offset))
         except OSError as error:
@@ -168,24 +175,25 @@ class Journal:
         before; after a failed sync the journal must be opened again).
         """
         points = self._checked_points(record_type, record_id)
+        existing = self.find(record_type, record_id)
+        previous, sequence = (self._last, self._length + 1) if existing is None else existing[:2]
         try:
             check_shape(data)
-            line, checksum = encode(self._last, self._length + 1, record_type, record_id, data)
+            line, checksum = encode(previous, sequence, record_type, record_id, data)
         except (ValueError, TypeError, RecursionError) as error:
             raise BadInput(f"{self.path}: {record_type} {record_id!r} cannot be written as JSON: {error}") from None
-        existing = self.find(record_type, record_id)
         if existing is not None:
-            if canonical(existing.data) != canonical(data):
+            if checksum != existing.sha256 and canonical(existing.data) != canonical(data):
                 raise BadInput(f"{self.path}: {record_type} {record_id!r} is recorded with other content; it is not replaced")
             return existing
         if len(line) > MAX_LINE_BYTES:
             raise BadInput(f"{self.path}: {record_type} {record_id!r} has {len(line)} bytes, a record at most {MAX_LINE_BYTES}")
-        previous = self._last
         faults.reach(points.before)
         self._failed = "it was interrupted"  # stands unless everything up to the index ends well, or the file is cut back
         self._write(line, points)
         offset, self._end = self._end, self._end + len(line)
         self._length += 1
+        self._counts[record_type] += 1
         self._last = checksum
         self._index.add(record_type, record_id, offset, len(line) - 1)
         self._failed = None
@@ -248,11 +256,17 @@ class Journal:
         """Check every record, index it, and leave the file ending with a complete line."""
         with open(os.dup(self._descriptor), "rb") as file:  # noqa: PTH123 - an open descriptor, not a path
             scan = Scan(self.spec.name, self.spec.types, self.path, file, synced=self.spec.synced)
-            for record, offset, length in scan:
-                if self._index.get(record.type, record.id) is not None:
-                    raise DamagedJournal(f"{self.path}, line {record.sequence}: {record.type} {record.id!r} stands there twice")
-                self._index.add(record.type, record.id, offset, length)
-                self._length, self._end, self._last = record.sequence, offset + length + 1, record.sha256
+            try:
+                for record in scan:
+                    self._index.add(record.type, record.id, scan.offset, scan.length)
+                    self._length, self._last = record.sequence, record.sha256
+                    self._counts[record.type] += 1
+            except DamagedJournal:
+                self._refuse_repeated()  # an earlier line, so it is told first
+                raise
+        self._refuse_repeated()
+        if self._length:
+            self._end = scan.offset + scan.length + 1
         if scan.tail_bytes or scan.lacks_newline:
             self._repair(scan.lacks_newline)
         elif self.spec.synced:
@@ -262,6 +276,21 @@ class Journal:
             if self.spec.synced:
                 sync_directory(self.path.parent)
             faults.reach(self.spec.create.synced)
+
+    def _refuse_repeated(self) -> None:
+        """Raise DamagedJournal for the first record whose type and id an earlier one has."""
+        again: list[Record] = []
+        for places in self._index.repeated():
+            seen: set[tuple[str, str]] = set()
+            for place in sorted(places):
+                record = self._read(*place)
+                if (record.type, record.id) in seen:
+                    again.append(record)
+                    break
+                seen.add((record.type, record.id))
+        if again:
+            first = min(again, key=lambda record: record.sequence)
+            raise DamagedJournal(f"{self.path}, line {first.sequence}: {first.type} {first.id!r} stands there twice")
 
     def _repair(self, lacks_newline: bool) -> None:
         points = self.spec.repair

@@ -11,11 +11,10 @@ accidents and quiet edits; it is no signature, whoever recomputes the whole chai
 
 import base64
 import binascii
-import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from hashlib import sha256
+from typing import Any, NamedTuple
 
 # One record stays readable by simple tools; a body that is larger belongs in a file of its own.
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -26,10 +25,14 @@ _HEAD = b'{"sha256":"'
 _AFTER_SUM = b'",'
 _COVERED_FROM = len(_HEAD) + 64 + len(_AFTER_SUM)
 _HEX = frozenset(b"0123456789abcdef")
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_MEMBERS = ("previous", "sequence", "type", "id", "data")
+
+_decoder = json.JSONDecoder()
+_encoder = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One complete record: `sequence` counts from 1, `data` is what the writer gave, `previous` is the sum it is bound to."""
 
     previous: str
@@ -52,17 +55,18 @@ def check_shape(value: object, levels: int = MAX_DEPTH) -> None:
     if levels == 0:
         raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
     for each in inner:
-        check_shape(each, levels - 1)
+        if levels == 1 or type(each) not in _SCALARS:
+            check_shape(each, levels - 1)
 
 
 def canonical(value: object) -> str:
     """JSON text of `value`: ASCII, no blanks, members sorted. Equal values give equal text. Raises ValueError for NaN."""
-    return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=True)
+    return _encoder.encode(value)
 
 
 def genesis(journal_name: str) -> str:
     """What the first record of the journal `journal_name` is bound to: a record cannot move to another journal either."""
-    return hashlib.sha256(f"halt23 journal 1 {journal_name}".encode()).hexdigest()
+    return sha256(f"halt23 journal 1 {journal_name}".encode()).hexdigest()
 
 
 def encode(previous: str, sequence: int, record_type: str, record_id: str, data: Mapping[str, Any]) -> tuple[bytes, str]:
@@ -71,7 +75,7 @@ def encode(previous: str, sequence: int, record_type: str, record_id: str, data:
         f'"previous":"{previous}","sequence":{sequence},"type":{canonical(record_type)},'
         f'"id":{canonical(record_id)},"data":{canonical(data)}}}'
     ).encode("ascii")
-    checksum = hashlib.sha256(covered).hexdigest()
+    checksum = sha256(covered).hexdigest()
     return b"".join((_HEAD, checksum.encode(), _AFTER_SUM, covered, b"\n")), checksum
 
 
@@ -80,17 +84,42 @@ def decode(line: bytes) -> Record:
     if not line.startswith(_HEAD) or line[_COVERED_FROM - len(_AFTER_SUM) : _COVERED_FROM] != _AFTER_SUM:
         raise BadRecord("it does not begin as a record does")
     checksum = line[len(_HEAD) : len(_HEAD) + 64].decode("ascii", "replace")
-    actual = hashlib.sha256(line[_COVERED_FROM:]).hexdigest()
+    actual = sha256(line[_COVERED_FROM:]).hexdigest()
     if checksum != actual:
         raise BadRecord(f"its checksum is {actual}, the line says {checksum}")
     try:
-        value = json.loads(line)
+        value = _decoder.decode(line.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as error:
         raise BadRecord(f"it cannot be read although its checksum is right: {error!r}") from None
-    match value:
-        case {"previous": str(previous), "sequence": int(sequence), "type": str(kind), "id": str(name), "data": dict(data)}:
+    if isinstance(value, dict):
+        previous, sequence, kind, name, data = (value.get(member) for member in _MEMBERS)
+        if (isinstance(previous, str) and isinstance(sequence, int) and isinstance(kind, str)) and (
+            isinstance(name, str) and isinstance(data, dict)
+        ):
             return Record(previous, sequence, kind, name, data, checksum)
     raise BadRecord("its checksum is right, but its members are not those of a record")
+
+
+def decode_as_written(line: bytes, previous: str, sequence: int) -> Record | None:
+    """`decode_bound` for a `line` with its newline, if it is framed as `encode` does it; None for any other line, good or bad.
+
+    Nearly every line is: what is known beforehand is compared, and only the rest is parsed.
+    """
+    checksum = sha256(line[_COVERED_FROM:-1]).hexdigest()
+    known = f'{{"sha256":"{checksum}","previous":"{previous}","sequence":{sequence},'
+    try:
+        text = line.decode("ascii")
+        if not text.startswith(known):
+            return None
+        rest = "{" + text[len(known) :]
+        members, end = _decoder.raw_decode(rest)
+        kind, name, data = members["type"], members["id"], members["data"]
+    except (ValueError, KeyError, RecursionError):
+        return None
+    alone = len(members) == 3 and rest[end:] == "\n"
+    if alone and type(kind) is str and type(name) is str and type(data) is dict:
+        return Record(previous, sequence, kind, name, data, checksum)
+    return None
 
 
 def decode_bound(line: bytes, previous: str, sequence: int) -> Record:
@@ -124,7 +153,7 @@ def is_torn_beginning(tail: bytes, previous: str, sequence: int) -> bool:
 
 def _holds_closed_object(tail: bytes) -> bool:
     try:
-        json.JSONDecoder().raw_decode(tail.decode("latin-1"))
+        _decoder.raw_decode(tail.decode("latin-1"))
     except ValueError:
         return False
     except RecursionError:
@@ -154,4 +183,4 @@ def payload_bytes(value: Mapping[str, str]) -> bytes:
 
 def fingerprint(body: bytes) -> str:
     """SHA-256 of exact body bytes, 64 hex digits: what a key is bound to."""
-    return hashlib.sha256(body).hexdigest()
+    return sha256(body).hexdigest()

@@ -5,14 +5,15 @@ from pathlib import Path
 from typing import BinaryIO
 
 from outbox.errors import DamagedJournal
-from outbox.record import MAX_LINE_BYTES, BadRecord, Record, decode_bound, genesis, is_torn_beginning
+from outbox.record import MAX_LINE_BYTES, BadRecord, Record, decode_as_written, decode_bound, genesis, is_torn_beginning
 
 _BLOCK_BYTES = 1 << 20
 _SECTOR_BYTES = 512
 
 
 class Scan:
-    """One pass over a journal's lines; afterwards `tail_bytes` and `lacks_newline` tell what stands behind the last record.
+    """One pass over a journal's lines. `offset` and `length` tell where the newest record stands, its newline left out;
+    afterwards `tail_bytes` and `lacks_newline` tell what stands behind the last one.
 
     A journal that is not `synced` may have gaps where the power failed: zero bytes, which no record has, in place of what was
     written before something that is there. It ends before the first of them.
@@ -21,32 +22,43 @@ class Scan:
     def __init__(self, name: str, types: Collection[str], path: Path, file: BinaryIO, *, synced: bool = True) -> None:
         self._name, self._types, self._path, self._file = name, types, path, file
         self._may_have_gaps = not synced
+        self.offset = self.length = 0
         self.tail_bytes = 0
         self.lacks_newline = False
 
-    def __iter__(self) -> Iterator[tuple[Record, int, int]]:
-        """Yield each complete record with the offset and length in bytes of its line, newline left out.
+    def __iter__(self) -> Iterator[Record]:
+        """Yield each complete record.
 
         Raises DamagedJournal, with the line and the reason, at a complete record that is not what was written.
         """
         offset, previous, sequence = 0, genesis(self._name), 1
         while line := self._file.readline(MAX_LINE_BYTES + 1):
-            complete = line.endswith(b"\n")
-            text = line[:-1] if complete else line
-            try:
-                record = self._decode(text, previous, sequence)
-            except BadRecord as reason:
-                gap = self._may_have_gaps and b"\0" in text
-                if gap or (not complete and self._is_torn_tail(text, offset, previous, sequence)):
-                    self.tail_bytes = len(text)
+            record = decode_as_written(line, previous, sequence)
+            if record is None or record.type not in self._types:
+                record = self._decode_or_end(line, offset, previous, sequence)
+                if record is None:
                     return
-                raise DamagedJournal(
-                    f"{self._path}, line {sequence}: {reason}. The file was left as it is: "
-                    "keep a copy, find what changed it, restore it from a copy that reads well"
-                ) from None
-            self.lacks_newline = not complete
-            yield record, offset, len(text)
+            self.offset, self.length = offset, len(line) - (not self.lacks_newline)
+            yield record
             offset, previous, sequence = offset + len(line), record.sha256, sequence + 1
+
+    def _decode_or_end(self, line: bytes, offset: int, previous: str, sequence: int) -> Record | None:
+        """The record, or None where the journal ends before it."""
+        complete = line.endswith(b"\n")
+        text = line[:-1] if complete else line
+        try:
+            record = self._decode(text, previous, sequence)
+        except BadRecord as reason:
+            gap = self._may_have_gaps and b"\0" in text
+            if gap or (not complete and self._is_torn_tail(text, offset, previous, sequence)):
+                self.tail_bytes = len(text)
+                return None
+            raise DamagedJournal(
+                f"{self._path}, line {sequence}: {reason}. The file was left as it is: "
+                "keep a copy, find what changed it, restore it from a copy that reads well"
+            ) from None
+        self.lacks_newline = not complete
+        return record
 
     def _is_torn_tail(self, text: bytes, offset: int, previous: str, sequence: int) -> bool:
         """Whether `text`, to which the file's last line has been read or which is as much as was read of it, may be cut."""

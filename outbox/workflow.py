@@ -267,4 +267,4 @@ def check(intention: Intention) -> None:
 
 
 def _is_visible_ascii(text: str) -> bool:
-    return all("!" <= character <= "~" for character in text)
+    return text.isascii() and text.isprintable() and " " not in text

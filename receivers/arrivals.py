@@ -76,12 +76,10 @@ class ArrivalLog:
 
     def __init__(self, directory: Path) -> None:
         self._journal = ARRIVALS.open(directory)
-        types = [record.type for record in ARRIVALS.read(directory)]
-        self._count, self._queries = types.count("arrival"), types.count("query")
 
     def next_id(self) -> str:
         """The id of the arrival that is logged next."""
-        return f"arrival-{self._count + 1}"
+        return f"arrival-{self._journal.count('arrival') + 1}"
 
     def arrived(self, arrival: Arrival) -> None:
         """Log a request that has been read."""
@@ -98,7 +96,6 @@ class ArrivalLog:
                 "body_bytes": arrival.body_bytes,
             },
         )
-        self._count += 1
 
     def answered(self, arrival: Arrival, answer: Answer) -> None:
         """Log what is about to be answered."""
@@ -116,8 +113,8 @@ class ArrivalLog:
 
     def asked(self, key: str, answer: str) -> None:
         """Log a status query and what is about to be answered."""
-        self._journal.append("query", f"query-{self._queries + 1}", {"key": key[:MAX_KEY_CHARACTERS], "answer": answer})
-        self._queries += 1
+        number = self._journal.count("query") + 1
+        self._journal.append("query", f"query-{number}", {"key": key[:MAX_KEY_CHARACTERS], "answer": answer})
 
     def close(self) -> None:
         """Give the log up."""

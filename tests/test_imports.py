@@ -20,8 +20,7 @@ ALLOWED: Mapping[str, tuple[str, ...]] = {
     "audit": ("audit",),
     "run": ("scenarios", "receivers", "outbox"),
 }
-# The standard library's own SHA-256 is `_sha2` from Python 3.12 on and `_sha256` before, whichever this Python has.
-STANDARD_LIBRARY = sys.stdlib_module_names | {"_sha2", "_sha256"}
+STANDARD_LIBRARY = sys.stdlib_module_names
 Sources = dict[str, str]  # module name to source text
 
 

@@ -2,18 +2,17 @@
 
 A `Change` names the row as its author saw it: status, attempt and claim number. `apply` writes those rows that are still so,
 and a transition record for each, in the caller's transaction: all of it happens or none. Whoever was overtaken changes nothing
-and is told (its row is not in the answer). On PostgreSQL the rows are locked and compared first; a writing transaction of
-SQLite has the database for itself, so there the statement that writes compares.
+and is told (its row is not in the answer). On PostgreSQL the rows are locked first; a writing transaction of SQLite has the
+database for itself.
 """
 
-import functools
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Update, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, select
 
 from outbox.dispatch import batch
 from outbox.dispatch.address import SQLITE
@@ -25,13 +24,12 @@ _GUARDS = ("id", "status", "attempt", "claim_number")
 # Which change it was that wrote a row: two claims of one row never have the same number.
 _WRITTEN = ("id", "claim_number")
 # Locked in the order of the ids, so that two groups that meet wait for each other and never both.
-_AS_THEY_ARE = (
-    select(*(dispatch_outbox.c[name] for name in _GUARDS))
+_LOCKED = (
+    select(dispatch_outbox.c.id)
     .where(dispatch_outbox.c.id.in_(bindparam("ids", expanding=True)))
     .order_by(dispatch_outbox.c.id)
     .with_for_update()
 )
-_APPEND = insert(status_transitions)
 _RECORDED = (
     "entity_type",
     "entity_id",
@@ -86,14 +84,10 @@ def apply(connection: Connection, changes: Sequence[Change], at: float) -> froze
     """Apply those changes whose rows are still as they were seen, and return these rows. `at` becomes their time."""
     if not changes:
         return frozenset()
-    if connection.dialect.name == SQLITE:
-        applied = _update(connection, changes, at)
-        record(connection, [_history(change, at) for change in applied])
-    else:
-        rows = connection.execute(_AS_THEY_ARE, {"ids": [change.seen.id for change in changes]})
-        now_so = {Seen(*row) for row in rows}
-        applied = [change for change in changes if change.seen in now_so]
-        write(connection, applied, at)
+    if connection.dialect.name != SQLITE:
+        connection.execute(_LOCKED, {"ids": [change.seen.id for change in changes]})
+    applied = _update(connection, changes, at)
+    record(connection, [_history(change, at) for change in applied])
     return frozenset(change.seen for change in applied)
 
 
@@ -120,16 +114,11 @@ def _update_alike(connection: Connection, columns: tuple[str, ...], changes: Seq
     """One statement. Returns the rows that were not as they were seen."""
     rows = [(*_guard(change.seen), change.status, at, *change.patch.values()) for change in changes]
     setting = ("status", "updated_at", *columns)
-    if connection.dialect.name == SQLITE:
-        written = batch.update(connection, dispatch_outbox, rows, guards=_GUARDS, columns=setting, returning=_WRITTEN)
-        if len(written) == len(changes):
-            return ()
-        known = {tuple(row) for row in written}
-        return [each.seen for each in changes if (each.seen.id, _number(each)) not in known]
-    names = (*(f"seen_{name}" for name in _GUARDS), *(f"new_{name}" for name in setting))
-    count = connection.execute(_setting(columns), [dict(zip(names, row, strict=True)) for row in rows]).rowcount
-    assert count == len(rows), f"{count} rows of {len(rows)} locked ones were written"
-    return ()
+    written = batch.update(connection, dispatch_outbox, rows, guards=_GUARDS, columns=setting, returning=_WRITTEN)
+    if len(written) == len(changes):
+        return ()
+    known = {tuple(row) for row in written}
+    return [each.seen for each in changes if (each.seen.id, _number(each)) not in known]
 
 
 def _guard(seen: Seen) -> tuple[str, str, int, int]:
@@ -139,15 +128,6 @@ def _guard(seen: Seen) -> tuple[str, str, int, int]:
 def _number(change: Change) -> object:
     """The claim number that the change leaves."""
     return change.patch.get("claim_number", change.seen.claim_number)
-
-
-@functools.cache
-def _setting(columns: tuple[str, ...]) -> Update:
-    return (
-        update(dispatch_outbox)
-        .where(*(dispatch_outbox.c[name] == bindparam(f"seen_{name}") for name in _GUARDS))
-        .values({name: bindparam(f"new_{name}") for name in ("status", "updated_at", *columns)})
-    )
 
 
 class History(NamedTuple):
@@ -183,9 +163,4 @@ def record(connection: Connection, entries: Iterable[History]) -> None:
         )
         for entry in entries
     ]
-    if not rows:
-        return
-    if connection.dialect.name == SQLITE:
-        batch.insert(connection, status_transitions, rows, _RECORDED)
-    else:
-        connection.execute(_APPEND, [dict(zip(_RECORDED, row, strict=True)) for row in rows])
+    batch.insert(connection, status_transitions, rows, _RECORDED)

@@ -45,13 +45,14 @@ def count(directory: Path) -> Counts:
 
     Of a dispatch outbox the transitions are the history, and those that record a success its receipts.
     """
-    receipts = {record.id for record in _records(directory, RECEIPTS, "receipt")}
+    found = journals(directory)
+    receipts = {record.id for record in _records(found, RECEIPTS, "receipt")}
     moves = _transitions(directory / EXPORTS / f"{LAST_EXPORT}.json")
     return Counts(
-        effects=sum(1 for _ in _records(directory, EFFECTS, "effect")),
+        effects=sum(1 for _ in _records(found, EFFECTS, "effect")),
         receipts=len(receipts) + sum(move["reason_code"] in _RECEIPTS for move in moves),
-        history=sum(record.id in receipts for record in _records(directory, HISTORY, "history")) + len(moves),
-        arrivals=sum(1 for _ in _records(directory, ARRIVALS, "arrival")),
+        history=sum(record.id in receipts for record in _records(found, HISTORY, "history")) + len(moves),
+        arrivals=sum(1 for _ in _records(found, ARRIVALS, "arrival")),
     )
 
 
@@ -83,11 +84,12 @@ def _transitions(path: Path) -> list[dict[str, Any]]:
 
 def count_records(directory: Path) -> int:
     """How many complete records all journals below `directory` hold together."""
-    return sum(1 for spec in SPECS for _ in _records(directory, spec, None))
+    found = journals(directory)
+    return sum(1 for spec in SPECS for _ in _records(found, spec, None))
 
 
-def _records(directory: Path, spec: JournalSpec, record_type: str | None) -> Iterator[Record]:
-    for path in journals(directory):
+def _records(found: Sequence[Path], spec: JournalSpec, record_type: str | None) -> Iterator[Record]:
+    for path in found:
         if path.name == spec.path(path.parent).name:
             for record in spec.read(path.parent):
                 if record_type in (None, record.type):

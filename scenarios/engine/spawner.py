@@ -44,6 +44,7 @@ PR_SET_PTRACER, PR_SET_PTRACER_ANY = 0x59616D61, 2**64 - 1
 CANNOT_START_EXIT_CODE = 70
 EXEC, REHEARSED = "exec", "rehearsed-fork"
 END_SECONDS = 10.0
+LOOK_AGAIN_SECONDS = 0.1
 LARGEST_FILE_BYTES = 1 << 28
 # strace ends with whom it traces. One that does not is ended, or the end of its child would never be told.
 TRACER_SECONDS = 5.0
@@ -218,6 +219,7 @@ class Spawner:
     def _end_everything(self) -> None:
         """Kill every descendant, also those that left their group, and reap it, until the kernel says that there is none."""
         deadline = time.monotonic() + END_SECONDS
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
         for pid in self._children:
             _kill_group(pid)
         while time.monotonic() < deadline:
@@ -227,9 +229,10 @@ class Spawner:
             try:
                 while os.waitpid(-1, os.WNOHANG) != (0, 0):
                     pass
-                os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)  # the next one: it has been killed, or forked meanwhile
             except ChildProcessError:
                 return
+            # The next one ends; or none does, for those that are left were forked while the others were listed.
+            signal.sigtimedwait([signal.SIGCHLD], LOOK_AGAIN_SECONDS)
 
     def _become(self, message: Mapping[str, Any], stdout: int, stderr: int, words: tuple[int, int] | None) -> NoReturn:
         """In the child: turn into the program. Never returns."""

@@ -27,6 +27,8 @@ from scenarios.errors import EvidenceIncomplete, Interrupted
 from scenarios.model import SQLITE, Scenario
 
 ROOT = Path(__file__).resolve().parents[2]
+# With so many scenarios a rehearsal costs less than it spares.
+REHEARSED_FROM = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +75,13 @@ def run_study(scenarios: Sequence[Scenario], options: StudyOptions, stream: Text
 
 async def _run(scenarios: Sequence[Scenario], options: StudyOptions, place: Store, stream: TextIO) -> StudyResult:
     sources = source_hashes(ROOT)
-    told = provenance(ROOT, options.out)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     clock_zero = time.monotonic()
     with stoppable() as stopped_by, shown(len(scenarios), stream) as progress:
         try:
-            async with place, Supervisor(ROOT, options.spawn) as supervisor:
+            many = len(scenarios) >= REHEARSED_FROM
+            async with place, Supervisor(ROOT, options.spawn, rehearse=many) as supervisor:
+                told = provenance(ROOT, options.out)  # the spawner is loading meanwhile
                 results = await _all(scenarios, options, _Rooms(supervisor, place), progress)
                 told |= {"postgres": await place.facts()}
         except asyncio.CancelledError:

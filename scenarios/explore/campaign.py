@@ -8,7 +8,7 @@ it stopped, and the same campaign gives the same results.
 
 import asyncio
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -141,7 +141,7 @@ class Campaign:
         for depth in range(1, self.plan.depth + 1):
             first, end = end, self._number
             cases = Deeper(derived, self.plan.mode, self._directory, first, end) if depth > 1 else self._first(derived)
-            total = sum(1 for _ in cases)
+            total = len(cases) if isinstance(cases, Sized) else sum(1 for _ in cases)
             if self.plan.budget is not None:
                 total = min(total, self.plan.budget - self._number)
             self._told.level(f"{subject.name}, depth {depth}", total)
@@ -152,7 +152,7 @@ class Campaign:
             failed = [each for each in results.read(self._directory, end) if each["verdict"] == VIOLATED]
             self.shrunk += await randoms.shrink_all(subject, failed, self._room, self._directory)
 
-    def _first(self, derived: Derived) -> list[Case]:
+    def _first(self, derived: Derived) -> Sequence[Case] | randoms.Histories:
         """The cases of the first level."""
         if self.plan.mode == RANDOM:
             return randoms.of_plan(derived.subject, self.plan.seed or 0, self.plan.budget, len(self.plan.subjects))

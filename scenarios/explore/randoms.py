@@ -7,8 +7,9 @@ other. What fails is shrunk when all are played, a few of each subject, and writ
 import asyncio
 import json
 import shutil
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +42,27 @@ def named(subject: Subject, name: str, folder: Path = ROOT / seeds.FOLDER) -> Na
     return kept.named
 
 
-def of_plan(subject: Subject, seed: int, budget: int | None, subjects: int) -> list[Case]:
+@dataclass(frozen=True, slots=True)
+class Histories:
+    """The cases of one subject of mode random: those that are kept, and those of the seeds, each made when its turn comes."""
+
+    subject: Subject
+    kept: tuple[Named, ...]
+    numbers: range
+
+    def __len__(self) -> int:
+        return len(self.kept) + len(self.numbers)
+
+    def __iter__(self) -> Iterator[Case]:
+        rest = (named(self.subject, str(number)) for number in self.numbers)
+        return (Case(self.subject, history=each) for each in chain(self.kept, rest))
+
+
+def of_plan(subject: Subject, seed: int, budget: int | None, subjects: int) -> Histories:
     """The cases of one of so many subjects, of which each has its share of the budget."""
     first = [kept.named for kept in seeds.read_all(ROOT / seeds.FOLDER) if kept.subject == subject.name]
     most = HISTORIES if budget is None else max(1, budget // subjects)
-    rest = (named(subject, str(number)) for number in range(seed, seed + max(0, most - len(first))))
-    return [Case(subject, history=each) for each in (*first[:most], *rest)]
+    return Histories(subject, tuple(first[:most]), range(seed, seed + max(0, most - len(first))))
 
 
 async def without_canary(room: Room, directory: Path) -> str | None:

@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from scenarios.explore.causes import (
     receipts_of_nothing,
     requests_of_nobody,
 )
-from scenarios.explore.state import Lines, Place, State, counted, digest_of, in_words, read_lines, reading
+from scenarios.explore.state import Lines, Place, State, counted, digest_of, in_words, lines_of, reading
 
 SENDER, RECEIVER = "outbox", "receiver"
 _RECEIPTS = (TRANSPORT_OK, ACK_TIMEOUT, CONSUMER)
@@ -39,11 +39,17 @@ DATABASE = "the database"
 
 def read_journals(place: Place) -> State:
     """The state of a sender that keeps journals."""
-    root = place.directory
+    return _journals_state(tuple(_contents(place.directory).items()))
+
+
+# A case is looked at when somebody died, when a round is over and at its end, and cases often end alike.
+@lru_cache(maxsize=32)
+def _journals_state(files_of_both: tuple[tuple[str, bytes], ...]) -> State:
+    contents = dict(files_of_both)
     intentions, attempts, receipts, history = (
-        read_lines(root / SENDER / f"{name}.jsonl") for name in ("intentions", "attempts", "receipts", "history")
+        _lines(contents, SENDER, name) for name in ("intentions", "attempts", "receipts", "history")
     )
-    effects, arrivals = _receiver(root)
+    effects, arrivals = _receiver(contents)
     files = [intentions, attempts, receipts, history, effects, arrivals]
     have = {record["id"] for record in receipts.of_type("receipt")}
     done = {record["id"] for record in history.of_type("history")}
@@ -58,7 +64,6 @@ def read_journals(place: Place) -> State:
         "receipt": len(receipts.of_type("receipt")),
         "history record": len(history.of_type("history")),
     }
-    contents = _contents(root)
     bodies = {each["id"]: str(each["data"].get("fingerprint")) for each in intentions.of_type("intention")}
     routes = {each["id"]: str(each["data"].get("route")) for each in intentions.of_type("intention")}
     order = _operations(effects, bodies)
@@ -142,8 +147,8 @@ def _rows(cursor: Any) -> list[dict[str, Any]]:
 
 def _database_state(root: Path, tables: Tables, unfinished: Collection[str]) -> State:
     rows, moves = tables.get("dispatch_outbox", []), tables.get("status_transitions", [])
-    effects, arrivals = _receiver(root)
     contents = _contents(root)
+    effects, arrivals = _receiver(contents)
     bodies = {row["id"]: hashlib.sha256(row["payload"].encode()).hexdigest() for row in rows}
     order = _operations(effects, bodies)
     told = json.dumps(tables, sort_keys=True, separators=(",", ":")).encode() + digest_of(contents).encode()
@@ -200,15 +205,20 @@ def _path(route: str) -> str:
     return f"/{rest.partition('/')[2].partition('#')[0]}" if found else route
 
 
-def _receiver(root: Path) -> tuple[Lines, Lines]:
-    return read_lines(root / RECEIVER / "effects.jsonl"), read_lines(root / RECEIVER / "arrivals.jsonl")
+def _receiver(contents: Mapping[str, bytes]) -> tuple[Lines, Lines]:
+    return _lines(contents, RECEIVER, "effects"), _lines(contents, RECEIVER, "arrivals")
+
+
+def _lines(contents: Mapping[str, bytes], side: str, name: str) -> Lines:
+    return lines_of(f"{name}.jsonl", contents.get(f"{side}/{name}.jsonl", b""))
 
 
 def _contents(root: Path) -> dict[str, bytes]:
     contents = {}
-    for path in (path for side in (SENDER, RECEIVER) for path in (root / side).glob("*.jsonl")):
-        with reading(name := path.relative_to(root).as_posix()):
-            contents[name] = path.read_bytes()
+    for side in (SENDER, RECEIVER):
+        for path in sorted((root / side).glob("*.jsonl")):
+            with reading(name := f"{side}/{path.name}"):
+                contents[name] = path.read_bytes()
     return contents
 
 

@@ -93,10 +93,15 @@ def read_lines(path: Path) -> Lines:
     """Read a journal file; a file that is not there is empty. Raises Unreadable."""
     with reading(f"{path.parent.name}/{path.name}"):
         content = path.read_bytes() if path.exists() else b""
+    return lines_of(path.name, content)
+
+
+def lines_of(name: str, content: bytes) -> Lines:
+    """The lines of a journal file that holds these bytes."""
     *lines, tail = content.split(b"\n")
     records = [_record(line) for line in lines]
     whole = tuple(record for record in records if record is not None)
-    return Lines(path.name, whole, len(tail), len(records) - len(whole))
+    return Lines(name, whole, len(tail), len(records) - len(whole))
 
 
 def _record(line: bytes) -> Mapping[str, Any] | None:

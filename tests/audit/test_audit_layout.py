@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from audit.strict_json import laid_out
+from audit.strict_json import Malformed, laid_out, parse_document, parse_laid_out
 from tests.audit import forge
 from tests.audit.conftest import Audit
 
@@ -94,3 +96,49 @@ def test_tables_hold_no_control_characters_and_no_other_count(old: str, new: str
     )
     (run / "tables.md").write_text(changed)
     assert "tables.md" in findings(judge, run)
+
+
+TEXT = st.text(max_size=6)
+SCALARS = st.none() | st.booleans() | st.integers(-(10**18), 10**18) | st.floats(allow_nan=False, allow_infinity=False) | TEXT
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4), max_leaves=12
+)
+
+
+@settings(derandomize=True, database=None, deadline=None, max_examples=300)
+@given(st.dictionaries(TEXT, VALUES, max_size=4), st.data())
+def test_a_text_is_read_in_one_go_as_it_is_by_the_rules_one_after_the_other(value: dict[str, Any], data: st.DataObject) -> None:
+    text = json.dumps(value, indent=1).encode() + b"\n"
+    assert parse_laid_out(text) == (value, True)
+    at, removed = data.draw(st.integers(0, len(text))), data.draw(st.integers(0, 2))
+    put = data.draw(
+        st.sampled_from([b"", b" ", b"\n", b"{", b"}", b",", b'"', b"0", b"9" * 21, b"-", b"1e999", b"\xe9", b"\r"])
+    )
+    same_as_by_the_rules(text[:at] + put + text[at + removed :])
+
+
+def same_as_by_the_rules(text: bytes) -> None:
+    """One go gives the value and the layout that the rules give, or the same refusal."""
+    try:
+        document = parse_document(text)
+    except Malformed as refused:
+        with pytest.raises(Malformed) as caught:
+            parse_laid_out(text)
+        assert str(caught.value) == str(refused)
+        return
+    assert parse_laid_out(text) == (document, text == json.dumps(document, indent=1).encode() + b"\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(b"", b"\n", b"{}", b"{}\n\n", b"{}\r\n", b" {}\n", b"[]\n", b"7\n", b'{\n "a": 1,\n "a": 1\n}\n'),
+        *(b'{\n "a": 1,\n "a": 2\n}\n', b'{\n "a": 1e999\n}\n', b'{\n "a": NaN\n}\n', b'{\n "a": -Infinity\n}\n'),
+        *(b'{\n "a": 123456789012345678901\n}\n', b'{\n "a": -123456789012345678901\n}\n', b'{\n "a": -0\n}\n'),
+        *(b'{\n "a": [\n  123456789012345678901\n ]\n}\n', b'{\n "a": "123456789012345678901"\n}\n', b"\xef\xbb\xbf{}\n"),
+        *(b'{\n "a": 12345678901234567890\n}\n', b'{\n "a": 0.123456789012345678901\n}\n', b'{"a": 1} {}\n'),
+        b'{\n "a": ' + b"[" * 3000 + b"]" * 3000 + b"\n}\n",
+    ],
+)
+def test_a_text_at_the_edge_of_a_rule_is_read_in_one_go_as_by_the_rules(text: bytes) -> None:
+    same_as_by_the_rules(text)

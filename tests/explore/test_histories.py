@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,12 @@ def test_a_seed_gives_one_history_and_its_json_is_the_history_again(which: Subje
     for each in first:
         assert parse(json.loads(json.dumps(each.data()))) == each
         assert judged(which, Named("0", each))  # every process and point of it is there
+
+
+def test_a_plan_of_any_length_makes_each_history_when_its_turn_comes() -> None:
+    endless = randoms.of_plan(JOURNAL, 1, 10**9, 1)
+    assert len(endless) == 10**9
+    assert [str(each) for each in islice(endless, 3)] == [str(each) for each in randoms.of_plan(JOURNAL, 1, 3, 1)]
 
 
 def test_a_history_is_the_same_whatever_else_is_loaded() -> None:

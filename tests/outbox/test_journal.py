@@ -144,6 +144,36 @@ def test_an_id_that_stands_there_twice_is_refused(tmp_path: Path) -> None:
     assert path.read_bytes() == content
 
 
+def test_an_id_that_stands_there_twice_is_told_rather_than_damage_behind_it_and_the_first_of_them_first(tmp_path: Path) -> None:
+    lines = forge([members(*each, {}) for each in [("note", "b"), ("other", "a"), ("note", "a"), ("note", "a"), ("note", "b")]])
+    for content in (lines, lines[:-1], lines[:-9], lines + b"x", lines.replace(b'"b","data":{}}', b'"c","data":{}}')):
+        NOTES.path(tmp_path).write_bytes(content)
+        told = "line 1: its checksum" if b'"c"' in content else "line 4: note 'a' stands there twice"
+        with pytest.raises(DamagedJournal, match=told):
+            NOTES.open(tmp_path)
+        assert NOTES.path(tmp_path).read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "members_behind_the_sums",
+    [
+        '"type":"note","id":"a","data":{},"more":1',
+        '"id":"a","data":{},"type":"note"',
+        '"type": "note", "id": "a", "data": {}',
+        '"type":"other","id":"a","data":{},"type":"note"',
+        '"type":"n\\u006fte","id":"\\u0061","data":{}',
+    ],
+)
+def test_a_record_that_another_writer_framed_is_read_by_its_members(tmp_path: Path, members_behind_the_sums: str) -> None:
+    NOTES.path(tmp_path).write_bytes(forge([members_behind_the_sums, members("other", "b", {})]))
+    assert open_and_read(tmp_path) == [("note", "a", {}), ("other", "b", {})]
+
+
+@pytest.mark.parametrize("behind", ['"previous":"x"', '"sequence":2', '"data":[]', '"id":null', '"data":{}}{'])
+def test_a_member_that_is_repeated_with_another_value_is_refused_although_its_sum_is_right(tmp_path: Path, behind: str) -> None:
+    refuses_untouched(tmp_path, forge([f'"type":"note","id":"a","data":{{}},{behind}']), "line 1")
+
+
 def test_a_refused_journal_can_be_restored_and_opened_in_the_same_process(tmp_path: Path) -> None:
     good = b"".join(notes.write(tmp_path))
     refuses_untouched(tmp_path, good.replace(b"n-2", b"n-9"), "line 2")
@@ -277,6 +307,15 @@ def test_the_same_content_again_writes_nothing_and_returns_the_first_record(tmp_
         assert NOTES.path(tmp_path).read_bytes() == before
     with NOTES.open(tmp_path) as reopened:
         assert reopened.append("note", "a", {"x": 1, "y": [1, 2]}) == first
+
+
+def test_records_are_counted_by_type_before_and_after_a_restart(tmp_path: Path) -> None:
+    with NOTES.open(tmp_path) as opened:
+        for kind, name in (("note", "a"), ("other", "a"), ("note", "b"), ("note", "a")):
+            opened.append(kind, name, {})
+        assert (opened.count("note"), opened.count("other"), len(opened)) == (2, 1, 3)
+    with NOTES.open(tmp_path) as reopened:
+        assert (reopened.count("note"), reopened.count("other"), len(reopened)) == (2, 1, 3)
 
 
 @pytest.mark.parametrize("other", [{"x": 2}, {}, {"x": 1, "y": 1}, {"x": 1.0}, {"x": "1"}, {"x": [1]}, {"x": True}])

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from outbox.errors import LockHeld
+from outbox.index import SPILL_AT
 from tests.outbox import notes
 from tests.outbox.notes import NOTES, entries, forge, members, open_and_read
 from tests.outbox.world import environment_of, python
@@ -171,7 +172,7 @@ def test_a_disk_too_full_to_repair_is_told_and_loses_nothing(tmp_path: Path) -> 
 
 
 SPILL_FAILS = """
-import json, os, resource, sqlite3, sys
+import json, os, resource, sys, tempfile  # the last is what a spill imports: it needs descriptors
 from pathlib import Path
 from outbox.errors import MachineRefused
 from tests.outbox.notes import NOTES
@@ -193,13 +194,13 @@ print(json.dumps(told))
 
 
 def test_an_index_that_cannot_move_to_disk_does_not_make_the_journal_write_what_it_refuses_later(tmp_path: Path) -> None:
-    content = forge([members("note", f"{number:0300}", {}) for number in range(19_995)])
+    content = forge([members("note", f"{number:0300}", {}) for number in range(SPILL_AT - 5)])
     NOTES.path(tmp_path).write_bytes(content)
     ended = python(SPILL_FAILS, str(tmp_path))
     assert (ended.returncode, ended.stderr) == (0, "")
     told = json.loads(ended.stdout)
     assert "refused" in told
-    kept = [record_id for _type, record_id, _data in open_and_read(tmp_path)][19_995:]
+    kept = [record_id for _type, record_id, _data in open_and_read(tmp_path)][SPILL_AT - 5 :]
     acknowledged = [f"new-{number}" for number, what in enumerate(told) if what == "appended"]
     assert set(acknowledged) <= set(kept)
 
@@ -339,12 +340,12 @@ def test_a_record_that_the_disk_will_not_give_back_is_the_machine_refusing(tmp_p
 
 # Memory.
 
-MANY = 50_000
+MANY = SPILL_AT + 10_000
 
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with a journal of 50,000 records."""
+    """A directory with a journal whose index spills."""
     directory = tmp_path_factory.mktemp("large")
     NOTES.path(directory).write_bytes(forge([members("note", f"n-{number}", {"number": number}) for number in range(MANY)]))
     return directory
@@ -370,7 +371,7 @@ def test_opening_a_large_journal_stays_within_a_bound_and_finds_records_on_both_
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
             assert len(opened) == MANY
-            for number in (0, 1, 19_999, 20_000, 20_001, 39_999, 40_000, MANY - 1):
+            for number in (0, 1, SPILL_AT - 1, SPILL_AT, SPILL_AT + 1, MANY - 1):
                 record = opened.find("note", f"n-{number}")
                 assert record is not None
                 assert record.data == {"number": number}

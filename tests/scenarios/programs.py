@@ -169,6 +169,21 @@ def do_daemon(then: str) -> int:
     return 0
 
 
+def do_breed(fifo: str) -> int:
+    """Leave a daemon behind that forks on and on. It and all that it forks hold `fifo` open for writing."""
+    if os.fork() == 0:
+        os.setsid()
+        os.open(fifo, os.O_WRONLY)
+        print(READY, flush=True)
+        for _ in range(500):
+            if os.fork() == 0:
+                signal.alarm(60)  # a test that fails leaves nobody for long
+                wait_forever()
+        wait_forever()
+    wait_forever()
+    return 0
+
+
 def do_hold_output() -> int:
     """End, and leave a descendant behind that keeps this process's output open."""
     read, write = os.pipe()

@@ -214,6 +214,19 @@ def test_closing_the_supervisor_ends_children_and_what_they_left_behind(spawn: s
     watch.assert_all_end()
 
 
+def test_closing_the_supervisor_ends_also_those_that_are_forked_meanwhile(tmp_path: Path) -> None:
+    fifo = tmp_path / "held"
+    os.mkfifo(fifo)
+    reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with ProcessBox() as box:
+            box.start(PROGRAMS, ("breed", str(fifo)))
+            assert not select.select([reading], [], [], 0)[0]  # held: nobody has written, and it is not at its end
+        assert os.read(reading, 1) == b""  # at its end: no writer is left
+    finally:
+        os.close(reading)
+
+
 @pytest.mark.parametrize("spawn", ["fork", "exec"])
 def test_a_killed_spawner_is_told_as_a_fault_of_the_harness_and_no_child_survives(spawn: str) -> None:
     with ProcessBox(spawn) as box:
