@@ -50,7 +50,13 @@ def _fill(axes: Any, part: Measured) -> None:
         if not line.skipped:
             axes.plot(part.sizes, line.values, marker="o", label=line.name)
     axes.set_xscale("symlog" if 0 in part.sizes else "log")
+    axes.set_xticks(part.sizes, [f"{size:,}" for size in part.sizes])
+    axes.minorticks_off()
     axes.set_yscale("log")
+    bottom, top = axes.get_ylim()
+    if top < 10 * bottom:  # what is flat is to look flat
+        middle = (bottom * top) ** 0.5
+        axes.set_ylim(middle / 10**0.5, middle * 10**0.5)
     axes.set_xlabel(part.quantity)
     axes.set_ylabel(part.unit)
     axes.set_title(part.name)

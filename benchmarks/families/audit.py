@@ -7,6 +7,7 @@ its own that imports nothing else. Both are measured as the processor's time of 
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -66,9 +67,12 @@ def bare(archive: Path) -> float:
 
 
 def _processor_seconds(command: Sequence[str]) -> float:
-    process = subprocess.Popen(command, cwd=floor.ROOT, stdout=subprocess.DEVNULL, env=floor.environment())
-    _pid, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise floor.Failed(f"{' '.join(command)} ended with {process.returncode}")
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, cwd=floor.ROOT, stdout=said, stderr=said, env=floor.environment())
+        _pid, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            said.seek(0)
+            last = said.read().decode("utf-8", "replace").splitlines()[-2:]
+            raise floor.Failed(f"{' '.join(command[:2])} {command[-1]} ended with {process.returncode}: {'; '.join(last)}")
     return usage.ru_utime + usage.ru_stime

@@ -7,7 +7,7 @@ from pathlib import Path
 from benchmarks import journals
 from benchmarks.measuring import FLAT, LINEAR, Comparison, Contender, Goal, Growth, Part, Series, Slope
 
-SIZES, QUICK_SIZES = (10_000, 100_000, 1_000_000), (100, 200, 400)
+SIZES, QUICK_SIZES = (10_000, 100_000, 1_000_000), (100, 200)
 PASSES, QUICK_PASSES = (10_000, 100_000), (50, 100)
 
 
@@ -33,7 +33,7 @@ def parts(quick: bool) -> Iterator[Part]:
                 Goal(f"journal: opening {sizes[-1]:,} records over a plain read with checksums", "open", "floor", at_most=3),
                 Goal("journal: streaming them over the same", "read", "floor"),
             ),
-            rounds=5,
+            rounds=3,
             warm_up=0,
         )
         yield Growth(

@@ -59,7 +59,7 @@ def parts(quick: bool) -> Iterator[Part]:
                 Goal("study: over its floor of forks, requests and syncs", "fork, two lanes", "floor, two lanes", at_most=2),
                 Goal("study: one lane over two", "fork, one lane", "fork, two lanes", at_least=1.6),
             ),
-            rounds=3,
+            rounds=2,
             warm_up=0,
         )
         sizes = (1, 2) if quick else SIZES
@@ -71,7 +71,7 @@ def parts(quick: bool) -> Iterator[Part]:
             (Series("fork, two lanes", lambda size: runs.seconds("fork", LANES, ["--only", *points(size)])),),
             (Slope("study: cost of a scenario in the largest over the smallest run", "fork, two lanes", LINEAR, 1.2),),
             note="Scenarios of the section points, which are alike.",
-            rounds=1 if quick else 3,
+            rounds=2,
         )
 
 

@@ -1,10 +1,12 @@
 """`python -m benchmarks`: what it refuses, what it writes, and that every family runs."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from benchmarks import families, results
+from benchmarks import families, floor, results
 from benchmarks.__main__ import main
 
 # Those that take a run of the study or of an exploration: what they start is tested where it lives.
@@ -76,3 +78,31 @@ def test_every_family_runs(name: str, tmp_path: Path) -> None:
     (family,) = results.read(file)
     assert family.parts
     assert all(line.values or line.skipped for part in family.parts for line in part.lines)
+
+
+# A whole round of these takes long. What they do not share with a run of run.py is their floors and how they count.
+PIECES = {
+    "the study's floor, of what strace counts": (
+        "from benchmarks.families.study import Runs, bare, counted\n"
+        "runs = Runs(Path(folder))\n"
+        "counts = counted(runs, ['--only', 'points/intention_append_before'])\n"
+        "assert min(counts.forks, counts.syncs, counts.requests) > 0, counts\n"
+        "assert bare(runs, counts) > 0"
+    ),
+    "a case's floor and passes alone": (
+        "from benchmarks.families.explore import alone, passes, sent_and_synced\n"
+        "assert min(alone(half, 2, 2, Path(folder), 0) for half in (passes, sent_and_synced)) > 0"
+    ),
+    "the peak of a run": (
+        "from benchmarks.families.memory import Peaks\n"
+        "assert 10 < Peaks(Path(folder)).of(['--only', 'points/intention_append_before']) < 1000"
+    ),
+}
+
+
+@pytest.mark.parametrize("piece", PIECES.values(), ids=PIECES)
+def test_what_the_long_families_measure_with_runs(piece: str, tmp_path: Path) -> None:
+    # A process of its own: the floors fork it.
+    program = f"from pathlib import Path\nfolder = {str(tmp_path)!r}\n{piece}"
+    done = subprocess.run([sys.executable, "-c", program], cwd=floor.ROOT, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
