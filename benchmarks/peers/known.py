@@ -56,13 +56,13 @@ _LOOP = "a loop in each thread, http.client"
 OURS, OURS_ON_POSTGRESQL = "outbox", "outbox on PostgreSQL"
 _ALL = (
     # name, kind, package, install, module, way, at_once, jobs
-    (OURS, SQLITE, "outbox", "halt23", "ours", "one scan, aiohttp", (64,), 2000),
+    (OURS, SQLITE, "outbox", "halt23", "ours", "one scan, aiohttp", (64, 256), 2000),
     ("huey", SQLITE, "huey", "huey==3.5.4", "huey", "its consumer's threads, http.client", (1, 4, 16), 2000),
     ("litequeue", SQLITE, "litequeue", "litequeue==0.9", "litequeue:DEFAULT", _LOOP, (1, 4), 2000),
     ("litequeue, FULL", SQLITE, "litequeue", "litequeue==0.9", "litequeue:FULL", _LOOP, (1, 4), 1000),
     ("persist-queue", SQLITE, "persistqueue", "persist-queue==1.1.0", "persist_queue", _LOOP, (1, 4, 16), 1000),
     ("dbos", SQLITE, "dbos", "dbos==3.4.0", "dbos", "a queue of workflows, http.client", (1, 8, 32), 100),
-    (OURS_ON_POSTGRESQL, POSTGRESQL, "psycopg", "halt23[postgres]", "ours", "one scan, aiohttp", (64,), 2000),
+    (OURS_ON_POSTGRESQL, POSTGRESQL, "psycopg", "halt23[postgres]", "ours", "one scan, aiohttp", (64, 256), 2000),
     (
         "procrastinate",
         POSTGRESQL,
