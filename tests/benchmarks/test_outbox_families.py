@@ -15,7 +15,7 @@ from benchmarks.filling import fill
 from benchmarks.floor import Failed
 from benchmarks.measuring import measure
 from benchmarks.peers.jobs import KIND, ORDER, jobs
-from benchmarks.peers.known import KNOWN, OURS, one_round
+from benchmarks.peers.known import KNOWN, OURS, OURS_ON_POSTGRESQL, one_round
 from benchmarks.peers.rounds import Rounds
 from benchmarks.posting import post_all
 from benchmarks.receiver import Counted, counted, receiver
@@ -38,7 +38,17 @@ def no_database() -> str:
     raise AssertionError("nothing here is on PostgreSQL")
 
 
-def test_each_queue_is_measured_or_says_what_to_install_and_goals_are_judged_where_both_sides_are_there() -> None:
+@pytest.mark.parametrize(
+    "queues",
+    [
+        pytest.param((OURS, "litequeue", OURS_ON_POSTGRESQL, "pgqueuer"), id="some"),
+        pytest.param(tuple(KNOWN), id="all", marks=pytest.mark.campaign),  # a process or two of each take their time
+    ],
+)
+def test_each_queue_is_measured_or_says_what_to_install_and_goals_are_judged_where_both_sides_are_there(
+    queues: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "KNOWN", {name: KNOWN[name] for name in queues})
     told: list[str] = []
     found = [measure(part, told.append, 1) for part in peers.parts(True)]
     assert len(found) == 4
@@ -100,7 +110,7 @@ async def test_rows_filled_as_pending_are_delivered_by_a_scan(url: str, tmp_path
 def test_a_round_of_the_outbox_is_read_twice_and_played_once(url: str) -> None:
     rounds = Rounds(url, no_database, 5)
     assert rounds.tried(KNOWN[OURS]).endswith("synchronous FULL")
-    assert rounds.way(KNOWN[OURS]).endswith("64 at once; 5 jobs")
+    assert rounds.way(KNOWN[OURS]).endswith("256 at once; 5 jobs")
     assert rounds.round(KNOWN[OURS], 0) is rounds.round(KNOWN[OURS], 0)
 
 
