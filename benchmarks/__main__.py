@@ -14,7 +14,10 @@ import argparse
 import contextlib
 import importlib
 import importlib.util
+import signal
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -28,6 +31,7 @@ from benchmarks.floor import Failed
 from benchmarks.machine import machine
 from benchmarks.measuring import Measured, measure
 from benchmarks.results import FamilyResults, UnreadableResults
+from outbox.errors import Halt23Error
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results.json"
@@ -50,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"python -m benchmarks: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("interrupted; what was measured before this family is written", file=sys.stderr)
+        print("interrupted; of this family nothing is kept", file=sys.stderr)
         return 3
 
 
@@ -63,17 +67,20 @@ def _measure(given: argparse.Namespace, console: Console) -> int:
     if unknown:
         raise BadCommand(f"no family is called {', '.join(unknown)}; there are: {', '.join(families.NAMES)}")
     out, folder = _places(given)
-    known = results.read(out) if out else ()
+    if out:
+        results.read(out)  # raises what there is against it, before anything is measured
     code = 0
     for name in given.names or families.NAMES:
         try:
-            known = results.merged(known, [_family(name, given, console)], families.NAMES)
-        except Failed as error:
-            print(f"python -m benchmarks: {name} was not measured: {error}", file=sys.stderr)
+            measured = _family(name, given, console)
+        except (Failed, Halt23Error, OSError, subprocess.SubprocessError, AssertionError) as error:
+            # The families after it can be measured all the same.
+            print(f"python -m benchmarks: {name} was not measured: {type(error).__name__}: {error}", file=sys.stderr)
             code = 1
             continue
         if out:
-            _write(known, out, folder)
+            # Read again: another run may have written meanwhile.
+            _write(results.merged(results.read(out), [measured], families.NAMES), out, folder)
     return code
 
 
@@ -85,11 +92,30 @@ def _places(given: argparse.Namespace) -> tuple[Path | None, Path | None]:
         raise BadCommand("--plots with --quick needs --out: pictures are made of results")
     if out and not out.parent.is_dir():
         raise BadCommand(f"--out {out}: there is no folder {out.parent}")
+    if out and (reason := _cannot_write(out)):
+        raise BadCommand(reason)
     if folder and importlib.util.find_spec("matplotlib") is None:
         raise BadCommand(f"{plots.MISSING}; or write no pictures: --out FILE")
     if folder and not folder.is_dir():
         raise BadCommand(f"--plots {folder}: there is no such folder")
     return out, folder
+
+
+def _cannot_write(out: Path) -> str | None:
+    try:
+        with tempfile.NamedTemporaryFile(dir=out.parent, prefix=f".{out.name}."):
+            pass
+        if out == RESULTS:
+            results.with_block(README.read_text("utf-8"), "")
+    except OSError as error:
+        return f"--out {out}: nothing can be written there: {error.strerror}"
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _end(_signal: int, _frame: object) -> None:
+    raise KeyboardInterrupt
 
 
 def title(name: str) -> str:
@@ -151,7 +177,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("names", nargs="*", metavar="NAME", help="families to measure; without one all of them")
     parser.add_argument("--list", action="store_true", help="name the families and what they measure")
     parser.add_argument("--rounds", type=_rounds, metavar="N", help="counted rounds, in place of each part's own number")
-    parser.add_argument("--quick", action="store_true", help="small sizes, one round, nothing written without --out")
+    parser.add_argument(
+        "--quick", action="store_true", help="small sizes, one round whatever --rounds says, nothing written without --out"
+    )
     parser.add_argument("--out", type=_json_file, metavar="FILE", help="where results go, FILE.json and FILE.md beside it")
     parser.add_argument(
         "--plots", type=Path, metavar="DIR", help="where pictures go; with --out there are none unless asked for"
@@ -160,4 +188,5 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _end)
     sys.exit(main())

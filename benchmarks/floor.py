@@ -47,7 +47,10 @@ def receiver(directory: Path, kind: str = "keyed") -> Iterator[int]:
     )
     try:
         assert process.stdout is not None
-        yield int(process.stdout.readline().rpartition(b":")[2])
+        port = process.stdout.readline().rpartition(b":")[2]
+        if not port:
+            raise Failed(f"the receiver in {directory} did not start")
+        yield int(port)
     finally:
         process.terminate()
         process.wait()

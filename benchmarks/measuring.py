@@ -3,7 +3,7 @@
 A machine's speed drifts while it is measured, so an absolute number says little and a difference between two runs less. Here
 the contenders of one comparison take turns in one run: each round runs all of them, and each round begins with another one. A
 ratio is taken within each round; what is told is the median of the rounds, with the least and the most. A growth measures one
-thing at several sizes and asks whether its cost is flat, or linear.
+thing at several sizes and asks whether its cost is flat, or linear: of the medians of its rounds.
 
 Nothing here knows what is measured, and a goal that is missed is told, not raised.
 """

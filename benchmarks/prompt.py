@@ -3,7 +3,8 @@ path can do.
 
 Both end when the receiver has the request, by the receiver's own reading of the clock that all processes share. The outbox's
 path has two commits before the effect, that of the enqueue and that of the claim, with one sync of the log each. So the floor
-writes one page and syncs it, twice, then posts on a connection that is open already.
+writes one page and syncs it, twice, then posts on a connection that is open already. It writes over what is there, as a log
+does that has been round once: a file that grows costs its sync more.
 """
 
 import asyncio
@@ -56,7 +57,7 @@ class Prompt:
     async def _open(self) -> None:
         self._session = await self._stack.enter_async_context(aiohttp.ClientSession())
         self._db = await self._stack.enter_async_context(StateDB(self._folder / "dispatch.db"))
-        self._file = os.open(self._folder / "floor", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+        self._file = os.open(self._folder / "floor", os.O_CREAT | os.O_WRONLY)
         self._stack.callback(os.close, self._file)
         self._scheduler = Scheduler(self._db, DispatchSettings(), told=self._told)
         self._running = asyncio.create_task(self._scheduler.run())
@@ -88,7 +89,7 @@ class Prompt:
             counted(self._url)
             began = time.monotonic_ns()
             for _ in range(SYNCS):
-                os.write(self._file, PAGE)
+                os.pwrite(self._file, PAGE, 0)
                 os.fdatasync(self._file)
             await post_from_loop(self._session, job.key, job.url, job.body)
             taken.append(counted(self._url).last_ns - began)

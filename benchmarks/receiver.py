@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 
 from aiohttp import web
 
-from benchmarks.floor import ROOT
+from benchmarks.floor import ROOT, Failed
 
 PATH = "/operations"
 
@@ -57,7 +57,7 @@ class _Counting:
 
 
 async def serve() -> None:
-    """Answer until this process is ended."""
+    """Answer until this process is ended, or until whoever started it is gone: then its standard input has ended."""
     app, counting = web.Application(), _Counting()
     app.router.add_post(PATH, counting.post)
     app.router.add_get("/", counting.get)
@@ -66,17 +66,22 @@ async def serve() -> None:
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     host, port = runner.addresses[0][:2]
     print(f"READY {host}:{port}", flush=True)
-    await asyncio.Event().wait()
+    gone = asyncio.Event()
+    asyncio.get_running_loop().add_reader(0, gone.set)
+    await gone.wait()
 
 
 @contextmanager
 def receiver(*command: str) -> Iterator[str]:
     """This receiver's process, or that of another `command` that prints READY as well; the URL to post to."""
     chosen = [sys.executable, *(command or ("-m", "benchmarks.receiver"))]
-    with subprocess.Popen(chosen, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(chosen, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            yield f"http://{process.stdout.readline().split()[1]}{PATH}"
+            ready = process.stdout.readline().split()
+            if len(ready) != 2:
+                raise Failed(f"{' '.join(chosen)} did not start")
+            yield f"http://{ready[1]}{PATH}"
         finally:
             process.terminate()
 

@@ -72,7 +72,8 @@ def as_markdown(families: Iterable[FamilyResults]) -> str:
     """The text of `results.md`."""
     told = [
         "# Results\n\nWritten by `python -m benchmarks`. Absolute numbers are of one machine and one day; ratios were taken\n"
-        "within each round of one run, the median is told, with the least and the most in brackets.\n"
+        "within each round of one run, the median is told, with the least and the most in brackets. Of what grows the medians\n"
+        "of the rounds are compared.\n"
     ]
     for family in families:
         told.append(f"\n## {family.title}\n\n`python -m benchmarks {family.name}`, {family.day}\n\n")
@@ -177,11 +178,13 @@ def _family(given: Mapping[str, Any]) -> FamilyResults:
         Measured(
             **{
                 **part,
-                "lines": tuple(Line(**{**line, "values": tuple(line["values"])}) for line in part["lines"]),
+                "lines": tuple(Line(**{**line, "values": tuple(map(float, line["values"]))}) for line in part["lines"]),
                 "verdicts": tuple(Verdict(**verdict) for verdict in part["verdicts"]),
                 "sizes": tuple(part["sizes"]),
             }
         )
         for part in given["parts"]
     )
+    if any(not line.values and line.skipped is None for part in parts for line in part.lines):
+        raise ValueError(f"the family {given['name']!r} has a line without values")
     return FamilyResults(given["name"], given["title"], given["day"], dict(given["machine"]), parts)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from benchmarks.measuring import FLAT, Growth, Part, Series, Slope
 from benchmarks.receiver import receiver
+from benchmarks.servers import missing, server
 from benchmarks.stores import DUE_ROWS, Stores, due_scan_seconds, enqueue_seconds, filled, idle_scan_seconds
-from scenarios.engine.postgres import MISSING, PostgresServer, programs
 
 # A sixth of a gigabyte of history for each hundred thousand rows: PostgreSQL, which fills more slowly, is spared the million.
 SIZES = {"SQLite": (0, 10_000, 1_000_000), "PostgreSQL": (0, 10_000, 100_000)}
@@ -31,10 +31,10 @@ def parts(quick: bool) -> Iterator[Part]:
         with filled({each: str(Path(scratch) / f"{each}.db") for each in sizes}, url) as stores:
             yield _growth("SQLite", sizes, stores)
         sizes = QUICK_SIZES if quick else SIZES["PostgreSQL"]
-        if programs() is None:
+        if missing() is not None:
             yield _growth("PostgreSQL", sizes, None)
             return
-        with PostgresServer(fsync="on") as server, filled({each: server.new_database() for each in sizes}, url) as stores:
+        with server() as started, filled({each: started.new_database() for each in sizes}, url) as stores:
             yield _growth("PostgreSQL", sizes, stores)
 
 
@@ -59,4 +59,4 @@ def _series(name: str, stores: Stores | None) -> Series:
         assert stores is not None
         return stores.seconds(MEASURED[name], size) * 1000
 
-    return Series(name, run, missing=MISSING if stores is None else None)
+    return Series(name, run, missing=missing() if stores is None else None)

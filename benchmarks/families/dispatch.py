@@ -18,8 +18,8 @@ from benchmarks.measuring import Comparison, Contender, Goal, Part
 from benchmarks.peers.jobs import KIND, ORDER
 from benchmarks.posting import post_all
 from benchmarks.receiver import receiver
+from benchmarks.servers import missing, server
 from outbox.dispatch import DeliveryOptions, StateDB, deliver_due_dispatches, enqueue_dispatch
-from scenarios.engine.postgres import MISSING, PostgresServer, programs
 
 ROWS, QUICK_ROWS = 2000, 20
 AT_ONCE = 64
@@ -71,10 +71,10 @@ def parts(quick: bool) -> Iterator[Part]:
     with tempfile.TemporaryDirectory() as scratch, receiver() as url:
         with _opened(str(Path(scratch) / "bare.db"), url, rows) as outbox:
             yield _part("SQLite, a receiver that only answers", outbox)
-        if programs() is None:
-            yield _skipped("PostgreSQL, a receiver that only answers", MISSING)
+        if (reason := missing()) is not None:
+            yield _skipped("PostgreSQL, a receiver that only answers", reason)
         else:
-            with PostgresServer(fsync="on") as server, _opened(server.new_database(), url, rows) as outbox:
+            with server() as started, _opened(started.new_database(), url, rows) as outbox:
                 yield _part("PostgreSQL, a receiver that only answers", outbox)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

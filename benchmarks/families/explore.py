@@ -48,7 +48,14 @@ def parts(quick: bool) -> Iterator[Part]:
                     Contender("explore", functools.partial(played.rate, "fork", lanes, cases)),
                     Contender("passes alone", functools.partial(alone, passes, lanes, cases, Path(folder))),
                     Contender("floor", functools.partial(alone, sent_and_synced, lanes, cases, Path(folder))),
-                    *([Contender("new interpreters", functools.partial(played.rate, "exec", lanes, executed))] * (lanes == 2)),
+                    *(
+                        [
+                            Contender(
+                                "new interpreters", functools.partial(played.rate, "exec", lanes, executed), f"{executed} cases"
+                            )
+                        ]
+                        * (lanes == 2)
+                    ),
                 ),
                 (
                     Goal(f"explore: of the floor, lanes {lanes}", "explore", "floor", at_least=0.6),

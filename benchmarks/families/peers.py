@@ -12,7 +12,7 @@ from benchmarks.measuring import Comparison, Contender, Goal, Part
 from benchmarks.peers.known import KNOWN, OURS, OURS_ON_POSTGRESQL, POSTGRESQL, SQLITE, Known, Round
 from benchmarks.peers.rounds import Rounds
 from benchmarks.receiver import receiver
-from scenarios.engine.postgres import PostgresServer
+from benchmarks.servers import Server, server
 
 AT_LEAST = 4.0
 QUICK_JOBS = 10
@@ -25,11 +25,11 @@ def parts(quick: bool) -> Iterator[Part]:
     """SQLite, then PostgreSQL; each done, then enqueued, which are two readings of the same rounds."""
     with contextlib.ExitStack() as stack:
         url = stack.enter_context(receiver())
-        servers: list[PostgresServer] = []
+        servers: list[Server] = []
 
         def new_database() -> str:
             if not servers:
-                servers.append(stack.enter_context(PostgresServer(fsync="on")))
+                servers.append(stack.enter_context(server()))
             return servers[0].new_database()
 
         rounds = Rounds(url, new_database, QUICK_JOBS if quick else None)

@@ -1,7 +1,8 @@
 """The study: forks against new interpreters, against the floor, over its size and over two cores.
 
-The floor is as many forks, requests and syncs as strace counts in a run of the study, spread evenly over two lanes: no
-supervisor, no evidence, no event loop. What it leaves out is what the study costs beyond them.
+The floor is as many forks, requests (connections that were accepted: each has one) and syncs as strace counts in a run of
+the study, spread evenly over two lanes: no supervisor, no evidence, no event loop. What it leaves out is what the study costs
+beyond them.
 """
 
 import json
@@ -51,7 +52,7 @@ def parts(quick: bool) -> Iterator[Part]:
                     "floor, two lanes",
                     lambda _round: bare(runs, counts),
                     f"{counts.forks} forks, {counts.requests} requests, {counts.syncs} syncs" if counts else "",
-                    None if counts else "strace counts what the floor is: apt-get install strace",
+                    None if counts else "strace counts what the floor is: apt-get install strace, and let it trace",
                 ),
             ),
             (
@@ -104,9 +105,9 @@ def points(number: int) -> list[str]:
 
 
 def counted(runs: Runs, chosen: list[str]) -> Counts | None:
-    """What strace counts in one run; None without strace."""
+    """What strace counts in one run; None without strace, or where it may not trace."""
     strace = shutil.which("strace")
-    if strace is None:
+    if strace is None or subprocess.run([strace, "-f", "true"], check=False, capture_output=True).returncode != 0:
         return None
     told, out = runs.new(), runs.new()
     calls = ",".join((*FORKS, *SYNCS, *REQUESTS))

@@ -15,7 +15,7 @@ from typing import cast
 from benchmarks.floor import ROOT, Failed
 from benchmarks.peers.jobs import Queue, Told
 from benchmarks.receiver import counted
-from scenarios.engine.postgres import MISSING, programs
+from benchmarks.servers import missing
 
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 TIMEOUT_SECONDS = 300.0
@@ -40,9 +40,7 @@ class Known:
         """Why it cannot be measured here, and what to do; None if it can."""
         if importlib.util.find_spec(self.package) is None:
             return f"{self.package} is not installed: pip install '{self.install}'"
-        if self.kind == POSTGRESQL and programs() is None:
-            return MISSING
-        return None
+        return missing() if self.kind == POSTGRESQL else None
 
     def load(self) -> Queue:
         """Import it."""
@@ -89,7 +87,10 @@ class Round:
 
 def _told(known: Known, command: str, store: str, url: str, *numbers: int) -> Told:
     given = [sys.executable, "-m", "benchmarks.peers", known.name, command, store, url, *map(str, numbers)]
-    done = subprocess.run(given, cwd=ROOT, capture_output=True, check=False, timeout=TIMEOUT_SECONDS, text=True)
+    try:
+        done = subprocess.run(given, cwd=ROOT, capture_output=True, check=False, timeout=TIMEOUT_SECONDS, text=True)
+    except subprocess.TimeoutExpired as error:
+        raise Failed(f"{known.name}: {command} did not end in {TIMEOUT_SECONDS:g} seconds") from error
     if done.returncode != 0:
         raise Failed(f"{known.name}: {command} ended with {done.returncode}: {done.stderr[-2000:]}")
     return Told(**json.loads(done.stdout.splitlines()[-1]))

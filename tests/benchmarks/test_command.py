@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from benchmarks import families, floor, results
 from benchmarks.__main__ import main
+from benchmarks.measuring import Part
 
 # Those that take a run of the study or of an exploration: what they start is tested where it lives.
 SLOW = {"study", "explore", "memory", "peers"}
@@ -45,6 +47,36 @@ def test_a_file_that_is_none_of_ours_is_not_overwritten(tmp_path: Path, capsys: 
     file.write_text("mine")
     assert "x.json holds no results" in refused(capsys, "idle", "--quick", "--out", str(file))
     assert file.read_text() == "mine"
+
+
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_measured(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.__main__._family", lambda *_given: pytest.fail("it was measured"))
+    assert "nothing can be written there" in refused(capsys, "idle", "--quick", "--out", "/proc/x.json")
+
+
+def test_a_family_that_fails_is_told_and_the_next_one_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_quick: bool) -> Iterator[Part]:
+        raise OSError(28, "No space left on device")
+        yield
+
+    monkeypatch.setattr("benchmarks.families.imports.parts", full)
+    assert main(["imports", "idle", "--quick", "--out", str(tmp_path / "x.json")]) == 1
+    assert "imports was not measured: OSError: [Errno 28]" in capsys.readouterr().err
+    assert [family.name for family in results.read(tmp_path / "x.json")] == ["idle"]
+
+
+def test_a_receiver_ends_with_whoever_started_it() -> None:
+    program = (
+        "import os\nfrom benchmarks.receiver import receiver\n"
+        "with receiver() as url:\n    print(url, flush=True)\n    os._exit(9)\n"
+    )
+    # It holds this pipe, too: the output ends when nobody has it any more.
+    done = subprocess.run([sys.executable, "-c", program], cwd=floor.ROOT, check=False, stdout=subprocess.PIPE, timeout=30)
+    assert (done.returncode, done.stdout[:7]) == (9, b"http://")
 
 
 def test_the_list_names_every_family_with_its_title(capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,8 +126,16 @@ PIECES = {
         "assert min(alone(half, 2, 2, Path(folder), 0) for half in (passes, sent_and_synced)) > 0"
     ),
     "the peak of a run": (
-        "from benchmarks.families.memory import Peaks\n"
-        "assert 10 < Peaks(Path(folder)).of(['--only', 'points/intention_append_before']) < 1000"
+        "from benchmarks.families.memory import Peaks, scenarios\n"
+        "from benchmarks.floor import Failed\n"
+        "peaks, one = Peaks(Path(folder)), ['--only', 'points/intention_append_before']\n"
+        "assert 10 < peaks.of(one, scenarios, 1) < 1000\n"
+        "try:\n"
+        "    peaks.of(one, scenarios, 2)\n"
+        "except Failed as error:\n"
+        "    assert 'was of 1, not of 2' in str(error), error\n"
+        "else:\n"
+        "    raise AssertionError('a run of another size was taken')"
     ),
 }
 

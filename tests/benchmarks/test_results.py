@@ -37,6 +37,18 @@ def test_without_a_file_there_are_no_results(tmp_path: Path) -> None:
     assert results.read(tmp_path / "results.json") == ()
 
 
+LINE = '{"name":"a","note":"","values":VALUES,"skipped":null}'
+PART = f'{{"name":"p","unit":"s","note":"","lines":[{LINE}],"verdicts":[],"quantity":null,"sizes":[]}}'
+ONE_LINE = f'{{"schema":1,"families":[{{"name":"f","title":"t","day":"d","machine":{{}},"parts":[{PART}]}}]}}'
+
+
+@pytest.mark.parametrize("values", ["[]", '["a"]', "[null]", "{}", "1"])
+def test_results_whose_values_are_no_numbers_are_refused(tmp_path: Path, values: str) -> None:
+    (tmp_path / "results.json").write_text(ONE_LINE.replace("VALUES", values))
+    with pytest.raises(UnreadableResults, match=r"results\.json"):
+        results.read(tmp_path / "results.json")
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"schema":2,"families":[]}', '{"schema":1,"families":[{}]}', "\0"])
 def test_a_file_that_holds_no_results_is_refused_by_name(tmp_path: Path, content: str) -> None:
     file = tmp_path / "results.json"
