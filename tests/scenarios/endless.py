@@ -17,6 +17,12 @@ from tests.scenarios.watch import Watch
 from tests.support import BOUND_SECONDS, ROOT
 
 
+def _hear_hang_ups() -> None:
+    """In the new process: tests that were themselves started by nohup, or by a shell that has no terminal any more, hand on that
+    hang-ups are ignored."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 class Endless:
     """A study whose only scenario never ends, in a process of its own."""
 
@@ -27,7 +33,14 @@ class Endless:
         os.mkfifo(fifo)
         reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
         command = [*before, sys.executable, "-m", "tests.scenarios.harness", "study", spawn, str(self.out), *options]
-        self.harness = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.harness = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=_hear_hang_ups,  # noqa: PLW1509 - it takes no lock
+        )
         try:
             if not select.select([reading], [], [], BOUND_SECONDS)[0]:
                 self.harness.kill()
@@ -46,7 +59,11 @@ class Endless:
     def end(self, number: signal.Signals) -> tuple[int, str, str]:
         """Send the signal; returns the exit code and what was said."""
         self.harness.send_signal(number)
-        stdout, stderr = self.harness.communicate(timeout=BOUND_SECONDS)
+        try:
+            stdout, stderr = self.harness.communicate(timeout=BOUND_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.harness.kill()
+            raise AssertionError(f"{number.name} did not end the run: {self.harness.communicate()}") from None
         return self.harness.returncode, stdout, stderr
 
     def assert_nothing_is_left(self) -> None:
