@@ -18,8 +18,8 @@ from tests.support import BOUND_SECONDS, ROOT
 
 
 def _hear_hang_ups() -> None:
-    """In the new process: tests that were themselves started by nohup, or by a shell that has no terminal any more, hand on that
-    hang-ups are ignored."""
+    """In the new process: tests that were themselves started by nohup, or by a shell that has no terminal any more, hand on
+    that hang-ups are ignored."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
