@@ -9,15 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring import Measured
-from benchmarks.results import FamilyResults, write
+from benchmarks.results import FamilyResults, file_name, write
 
 MISSING = "matplotlib is not installed: pip install -e '.[bench]'"
-
-
-def file_name(family: str, part: str) -> str:
-    """What the picture of a part is called."""
-    words = "".join(letter if letter.isalnum() else " " for letter in part.lower()).split()
-    return f"benchmark-{family}-{'-'.join(words)}.svg"
 
 
 def draw(families: Iterable[FamilyResults], folder: Path) -> list[Path]:

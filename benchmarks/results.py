@@ -78,8 +78,14 @@ def as_markdown(families: Iterable[FamilyResults]) -> str:
     for family in families:
         told.append(f"\n## {family.title}\n\n`python -m benchmarks {family.name}`, {family.day}\n\n")
         told.extend(f"* {name}: {value}\n" for name, value in family.machine.items())
-        told.extend(_part(each) for each in family.parts)
+        told.extend(_part(family.name, each) for each in family.parts)
     return "".join(told)
+
+
+def file_name(family: str, part: str) -> str:
+    """What the picture of a part is called, in `docs/`."""
+    words = "".join(letter if letter.isalnum() else " " for letter in part.lower()).split()
+    return f"benchmark-{family}-{'-'.join(words)}.svg"
 
 
 def readme_block(families: Iterable[FamilyResults]) -> str:
@@ -143,9 +149,11 @@ def verdict_in_words(verdict: Verdict) -> str:
     return f"{verdict.text}: {ratio_of(verdict)}" + (f", {goal_of(verdict)}: {word}" if word else "")
 
 
-def _part(part: Measured) -> str:
+def _part(family: str, part: Measured) -> str:
     told = f"\n### {part.name}\n\n" + (f"{part.note}\n\n" if part.note else "")
     told += _grown(part) if part.quantity else _compared(part)
+    if part.quantity and any(line.skipped is None for line in part.lines):
+        told += f"\n![{part.name}](../docs/{file_name(family, part.name)})\n"
     if part.verdicts:
         told += "\n"
         for verdict in part.verdicts:

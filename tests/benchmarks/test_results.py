@@ -84,6 +84,7 @@ def test_the_markdown_tells_values_ratios_goals_and_what_was_not_measured() -> N
         "* slow: 0.75, at most 0.5: missed",
         "| seconds at so many metres | 10 | 1,000 | |",
         "| goat | 0.5 | 5 |  |",
+        "![a climb](../docs/benchmark-race-a-climb.svg)",
     ):
         assert line in [each.rstrip() for each in told.splitlines()], line
 
@@ -126,7 +127,7 @@ def test_the_committed_markdown_readme_and_pictures_are_those_of_the_committed_r
     kept = results.read(RESULTS)
     assert RESULTS.with_suffix(".md").read_text("utf-8") == results.as_markdown(kept)
     assert results.readme_block(kept) in README.read_text("utf-8")
-    grown = {plots.file_name(family.name, part.name) for family in kept for part in family.parts if part.quantity}
+    grown = {results.file_name(family.name, part.name) for family in kept for part in family.parts if part.quantity}
     assert {each.name for each in PLOTS.glob("benchmark-*.svg")} == grown
 
 
